@@ -30,7 +30,7 @@ import { type DiagnoseOptions, type Diagnosis, diagnose } from './diagnosis/diag
 import { explain, type StopExplanation, shown } from './explain.ts';
 import { attachmentOfHandle, type CoordinatorHandle } from './handle.ts';
 import { onStop } from './hooks.ts';
-import { join } from './join.ts';
+import { join, joinLast } from './join.ts';
 import {
   callSite,
   checkCloseLink,
@@ -182,8 +182,12 @@ export class Coordinator implements AsyncDisposable {
    * a stop with that error, joins, and rejects with the first error; a `body` that throws the echo
    * of a stop without an error (the AbortError of a `fetch`, after Ctrl-C) has just ended.
    *
-   * If a signal has stopped the coordinator, and `process.exitCode` is unset or 0, it is 128 + the
-   * signal's number when `run` ends (130 for SIGINT).
+   * If the stop itself has no error (a signal, a plain request), `run` rejects with the first error
+   * that a thread, task or hook has reported since; echoes and clean errors do not count. `join()`
+   * does not throw such an error: it is in `stopRecord.suppressed`.
+   *
+   * If a signal has stopped the coordinator, `run` resolves, and `process.exitCode` is unset or 0,
+   * it is 128 + the signal's number (130 for SIGINT). If `run` rejects, it is left as it is.
    *
    * A LooperThread ends only after a stop: a body that starts one has to see to a stop. A server or
    * a timer is not a registered thread: a body that has nothing else awaits `coord.waitForStop()`.
@@ -202,8 +206,8 @@ export class Coordinator implements AsyncDisposable {
    * console.log(await Coordinator.run(body, { stopOnSignals: ['SIGINT'] })); // closed, then 42
    * ```
    * @returns the value of `body`; undefined if `body` threw the echo of a stop without an error
-   * @throws (rejects) the recorded error, else the error that `body` threw, else what `join()`
-   *   throws (StragglersError); TypeError, RangeError
+   * @throws (rejects) the error of the stop, else the first one since, else a clean error that
+   *   `body` threw, else what `join()` throws (StragglersError); TypeError, RangeError
    */
   static async run<T>(
     body: (coord: Coordinator) => T | PromiseLike<T>,
@@ -790,11 +794,12 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Calls `requestStop()` and awaits `join()`. After that the handle is stale, and the links that
    * this thread has made are undone.
+   * @throws (rejects) as `Coordinator.run`: the error of the stop, else the first one since
    */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       this.requestStop();
-      await this.join();
+      await joinLast(this.#attachment, false);
     } finally {
       this.#end();
     }

@@ -36,6 +36,12 @@ function selfJoin(attachment: Attachment): SelfJoinError {
   );
 }
 
+/** The checked options of a join. */
+type Wish = Omit<JoinOptions, 'stopGracePeriodMs'> & {
+  /** `run` and disposal: without an error of the stop, the first later one is thrown. */
+  isLast?: boolean;
+};
+
 /** `Coordinator.join`, which documents it. */
 export async function join(
   attachment: Attachment,
@@ -63,21 +69,37 @@ export async function join(
   // First: a refused call must register no thread.
   if (attachment.native.wouldJoinItself(tasks)) throw selfJoin(attachment);
   for (const thread of threads) register(attachment, thread);
+  const wish = { ignoreLiveThreads, stacks, warnSeenAfterMs, signal };
+  await joinRegistered(attachment, stopGracePeriodMs, tasks, wish);
+}
 
+/** The join with which `run` and disposal end. */
+export async function joinLast(attachment: Attachment, ignoreLiveThreads: boolean): Promise<void> {
+  const { stopGracePeriodMs } = attachment.native;
+  const wish = { ignoreLiveThreads, isLast: true };
+  await joinRegistered(attachment, stopGracePeriodMs, enclosingTasks(attachment), wish);
+}
+
+async function joinRegistered(
+  attachment: Attachment,
+  gracePeriodMs: number,
+  tasks: number[],
+  { ignoreLiveThreads, stacks, warnSeenAfterMs, signal, isLast }: Wish,
+): Promise<void> {
   const what = (): string => {
     const alive = attachment.native.threads().filter((thread) => thread.alive);
     const names = alive.map(({ name }) => name).join(', ');
     return `a join() of the coordinator '${attachment.native.name}', which waits for: ${names}`;
   };
-  const end = threadsEnd(attachment, stopGracePeriodMs, tasks, signal);
-  const result = await awaiting(what, end);
-  const { stop, error, stragglers } = result;
+  const result = await awaiting(what, threadsEnd(attachment, gracePeriodMs, tasks, signal));
+  const { stop, stragglers } = result;
+  const error = result.error ?? (isLast === true ? attachment.native.firstError() : null);
   if (warnSeenAfterMs !== undefined) warnOfSlowThreads(attachment, warnSeenAfterMs);
-  const isQuiet = error !== null || ignoreLiveThreads;
+  const isQuiet = error !== null || ignoreLiveThreads === true;
   if (stragglers.length > 0 && isQuiet) warnOfStragglers(attachment, stragglers);
-  if (error !== null) throw attachment.errorOf(error).value;
-  if (stragglers.length === 0 || ignoreLiveThreads) return;
-  const places = stacks ? await Places.find(STACKS_TIMEOUT_MS, '') : undefined;
+  if (error !== null) throw attachment.give(error);
+  if (stragglers.length === 0 || isQuiet) return;
+  const places = stacks === true ? await Places.find(STACKS_TIMEOUT_MS, '') : undefined;
   throw new StragglersError(stragglersMessage(stragglers), {
     stragglers: stragglers.map((thread) => ({
       ...toStraggler(thread, stop?.ageMs ?? 0),

@@ -1,12 +1,9 @@
 /** `Coordinator.run`: a scope that does not end before the threads that were started in it. */
 
 import type { Attachment } from './attachment.ts';
-import { untilIdle } from './join.ts';
+import { joinLast, untilIdle } from './join.ts';
 import { tellBusyWorkers, updateBusyWorkers } from './threads/busy-workers.ts';
 import { bodyBegins, bodyEnds, exitAsSignalled } from './threads/lost-bodies.ts';
-
-/** What `runIn` needs of the public Coordinator. */
-type Scope = { join(options: { ignoreLiveThreads: boolean }): Promise<void> };
 
 /**
  * Calls `body`, then ends the threads of its coordinator.
@@ -15,25 +12,31 @@ type Scope = { join(options: { ignoreLiveThreads: boolean }): Promise<void> };
  * then requests a stop, and joins. A body that throws: requests a stop with that error, and joins.
  *
  * @returns what `body` returned; undefined if it threw the echo of a stop without an error
- * @throws (rejects) the recorded error, else the error that `body` threw, else what `join()` throws
+ * @throws (rejects) the first error: of the stop, else one that was reported after it, else the
+ *   one that `body` threw, else what `join()` throws
  */
-export async function runIn<C extends Scope, T>(
+export async function runIn<C, T>(
   coord: C,
   attachment: Attachment,
   body: (coord: C) => T | PromiseLike<T>,
 ): Promise<T | undefined> {
-  try {
-    return await bodyThenJoin(coord, attachment, body);
-  } finally {
-    exitAsSignalled(attachment);
-  }
+  const { value, failure } = await bodyEnded(coord, attachment, body);
+  // Live threads are warned of: the error that is thrown must not hide them.
+  await joinLast(attachment, failure !== undefined);
+  if (failure !== undefined) throw failure.error;
+  // Not if it failed: for a supervisor a signal's exit code is that of a good end.
+  exitAsSignalled(attachment);
+  return value;
 }
 
-async function bodyThenJoin<C extends Scope, T>(
+type Ended<T> = { value?: T; failure?: { error: unknown } };
+
+/** Calls `body`, and requests the stop when it has ended. */
+async function bodyEnded<C, T>(
   coord: C,
   attachment: Attachment,
   body: (coord: C) => T | PromiseLike<T>,
-): Promise<T | undefined> {
+): Promise<Ended<T>> {
   let value: T;
   try {
     value = await untilReturned(coord, attachment, body);
@@ -42,15 +45,11 @@ async function bodyThenJoin<C extends Scope, T>(
     const isEcho = outcome === 'echo' && attachment.native.status() === null;
     // A report after a join, and the echo of a stop that was cleared, have not stopped anything.
     attachment.requestPlainStop({ via: 'exception' });
-    // Live threads are warned of: the error that is thrown must not hide them.
-    await coord.join({ ignoreLiveThreads: !isEcho });
-    if (isEcho) return undefined;
-    throw error;
+    return isEcho ? {} : { failure: { error } };
   }
   await untilIdle(attachment);
   attachment.requestPlainStop({ via: 'call' });
-  await coord.join({ ignoreLiveThreads: false });
-  return value;
+  return { value };
 }
 
 /** Calls `body`. While it runs after a stop, the end of the process by `exitAfterStop` names it. */

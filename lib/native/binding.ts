@@ -206,6 +206,8 @@ export interface NativeAttachment {
   reported(): NativeSuppressed | null;
   /** The error that a join would throw now if the coordinator is stopped. */
   status(): Uint8Array | null;
+  /** What `status()` gives, else the first later error since the stop that is not clean. */
+  firstError(): Uint8Array | null;
   joined(): boolean;
   cleanStopTypes(): string[];
 

@@ -58,6 +58,7 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("suppressedCount", SuppressedCount),
                          ALLSTOP_METHOD("reported", Reported),
                          ALLSTOP_METHOD("status", Status),
+                         ALLSTOP_METHOD("firstError", FirstError),
                          ALLSTOP_METHOD("joined", Joined),
                          ALLSTOP_METHOD("cleanStopTypes", CleanStopTypes),
                          ALLSTOP_METHOD("registerThread", RegisterThread),
@@ -280,6 +281,12 @@ Napi::Value NativeAttachment::Reported(const Info& info) {
 Napi::Value NativeAttachment::Status(const Info& info) {
   const core::StopView view = coordinator_->View();
   return ErrorBytes(info.Env(), core::FirstError(view.record.get(), view.reported));
+}
+
+Napi::Value NativeAttachment::FirstError(const Info& info) {
+  const core::StopView view = coordinator_->View();
+  const auto error = core::FirstError(view.record.get(), view.reported);
+  return ErrorBytes(info.Env(), error ? error : view.first_later);
 }
 
 Napi::Value NativeAttachment::Joined(const Info& info) {

@@ -56,6 +56,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value SuppressedCount(const Info& info);
   Napi::Value Reported(const Info& info);
   Napi::Value Status(const Info& info);
+  Napi::Value FirstError(const Info& info);
   Napi::Value Joined(const Info& info);
   Napi::Value CleanStopTypes(const Info& info);
 

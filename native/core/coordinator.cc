@@ -271,7 +271,9 @@ void Coordinator::Swap(std::shared_ptr<const StopRecord> record,
     if (join->stop_ == record_) join->stop_ = record;
   }
   record_ = std::move(record);
-  if (old->error) Keep({old->error, {old, &old->own_origin}});
+  if (!old->error) return;
+  Keep({old->error, {old, &old->own_origin}});
+  if (!IsClean(*old->error)) first_later_ = old->error;  // it came before all the others
 }
 
 std::shared_ptr<StopRecord> Coordinator::NewRecord() {
@@ -380,8 +382,10 @@ void Coordinator::NoteIfThrown(const StopRequest& request,
 }
 
 bool Coordinator::Keep(SuppressedError error) {
+  const std::shared_ptr<const EncodedError> kept_error = error.error;
   const bool kept = suppressed_.size() < kMaxSuppressed;
   if (kept) suppressed_.push_back(std::move(error));
+  if (record_ && !first_later_ && !IsClean(*kept_error)) first_later_ = kept_error;
   ++suppressed_count_;
   return kept;
 }
@@ -456,6 +460,7 @@ Status Coordinator::ClearStop() {
   reported_ = {};
   suppressed_.clear();
   suppressed_count_ = 0;
+  first_later_ = nullptr;
   ALLSTOP_FAULT_POINT(kRecordCleared);
   stop_word_.store(0, std::memory_order_release);
   UpdateMirrors();
@@ -469,7 +474,7 @@ bool Coordinator::joined() const {
 
 StopView Coordinator::View() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return {record_, reported_, suppressed_, suppressed_count_};
+  return {record_, reported_, suppressed_, suppressed_count_, first_later_};
 }
 
 std::shared_ptr<StopCallback> Coordinator::OnStop(StopCallback::Function function, void* context) {

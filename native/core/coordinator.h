@@ -342,6 +342,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   ConditionVariable callback_done_;  // notified for RemoveStopCallback
   SuppressedError reported_;         // the first error of Report; its error may be null
   std::vector<SuppressedError> suppressed_;
+  std::shared_ptr<const EncodedError> first_later_;  // StopView::first_later
   std::string replaced_id_;  // id of the record that an arbiter's answer has replaced
   ThreadRegistry threads_;
   // What most coordinators never have: behind a pointer, so that a coordinator takes less than 1

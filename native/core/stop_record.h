@@ -90,11 +90,15 @@ inline std::shared_ptr<const EncodedError> FirstError(const StopRecord* record,
   return record && record->kind == StopKind::kError ? record->error : reported.error;
 }
 
+// What a program reads of a coordinator in one look.
 struct StopView {
   std::shared_ptr<const StopRecord> record;  // null: not stopped
   SuppressedError reported;                  // from Coordinator::Report; its error may be null
   std::vector<SuppressedError> suppressed;   // the first kMaxSuppressed
   std::uint32_t suppressed_count = 0;        // the number of all suppressed errors
+  // The first of all suppressed errors that came after the stop and is not of a clean-stop type,
+  // also if it was only counted; null if there is none.
+  std::shared_ptr<const EncodedError> first_later;
 };
 
 inline constexpr std::size_t kMaxSuppressed = 16;

@@ -146,6 +146,15 @@ describe.runIf(process.platform !== 'win32')('a link to signals', () => {
     expect(await script.ended).toMatchObject({ code, signal: null, stderr: '' });
   });
 
+  it('sets no exit code when run() rejects with what failed after it', async () => {
+    const script = startScript('signals', ['run-that-fails']);
+    await script.says('ready');
+    script.kill('SIGTERM');
+    const ended = await script.ended;
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(saidOf(ended, 'rejected')).toMatchObject({ message: 'the last batch' });
+  });
+
   it('is refused in a worker, and changes nothing', async () => {
     const ended = await runScript('signals', ['worker']);
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });

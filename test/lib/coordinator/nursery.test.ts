@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import * as errors from 'allstop';
 import { type Coordinator as Coord, Coordinator, StragglersError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { gate, isPending, turn } from '../../support/gate.ts';
@@ -209,5 +210,100 @@ describe('a body that throws the echo of a stop', () => {
       await delay(60_000, undefined, { signal: coord.signal });
     });
     await expect(run).rejects.toBe(error);
+  });
+});
+
+describe('after a stop without an error', () => {
+  const { OutOfRangeError } = errors;
+  const stops: Record<string, (coord: Coord) => void> = {
+    'a plain request': (coord) => coord.requestStop(),
+    'a clean error': (coord) => coord.requestStop(new OutOfRangeError('drained')),
+    'an aborted signal': (coord) => void coord.stopOnAbort(AbortSignal.abort()),
+  };
+  const ends: Record<string, (body: (coord: Coord) => void) => Promise<unknown>> = {
+    run: (body) => Coordinator.run(body),
+    disposal: async (body) => {
+      const coord = new Coordinator();
+      body(coord);
+      await coord[Symbol.asyncDispose]();
+    },
+  };
+
+  for (const [how, stop] of Object.entries(stops)) {
+    it.each(Object.keys(ends))(`%s rejects with the first error since ${how}`, async (end) => {
+      const first = new TypeError('first');
+      const ended = ends[end]?.((coord) => {
+        stop(coord);
+        // So many that the record keeps none of the errors that count.
+        for (let i = 0; i < 20; i++) coord.requestStop(new OutOfRangeError('a late clean one'));
+        void coord.start(async (same) => {
+          await same.waitForStop();
+          await turn();
+          throw first;
+        });
+        coord.onStop(async () => {
+          await turn().then(turn).then(turn);
+          throw new RangeError('second');
+        });
+      });
+      await expect(ended).rejects.toBe(first);
+    });
+  }
+
+  it.each(Object.keys(ends))('%s resolves when only echoes and clean errors come', async (end) => {
+    const ended = ends[end]?.((coord) => {
+      coord.requestStop();
+      void coord.start(() => Promise.reject(coord.signal.reason));
+      void coord.start(() => Promise.reject(new OutOfRangeError('drained')));
+    });
+    expect(await ended).toBeUndefined();
+  });
+
+  it('join() throws none of the later errors', async () => {
+    const coord = new Coordinator();
+    coord.requestStop();
+    await coord.start(() => Promise.reject(new TypeError('late')));
+    await coord.join();
+    expect(coord.stopRecord?.suppressed).toMatchObject([{ error: { message: 'late' } }]);
+  });
+
+  it('run rejects with an earlier error of a thread, not with that of its body', async () => {
+    const run = Coordinator.run(async (coord) => {
+      coord.requestStop();
+      await coord.start(() => Promise.reject(new TypeError('of the thread')));
+      throw new RangeError('of the body');
+    });
+    await expect(run).rejects.toThrow('of the thread');
+  });
+
+  it('run rejects with an error though its body threw the echo of the stop', async () => {
+    const run = Coordinator.run(async (coord) => {
+      coord.requestStop();
+      void coord.start(() => Promise.reject(new TypeError('of the thread')));
+      await delay(60_000, undefined, { signal: coord.signal });
+    });
+    await expect(run).rejects.toThrow('of the thread');
+  });
+
+  it('run rejects with the error, and a warning names the thread that lives on', async () => {
+    const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
+    const run = Coordinator.run(
+      async (coord) => {
+        void coord.start(() => new Promise(() => {}), { name: 'stuck' });
+        coord.requestStop();
+        await coord.start(() => Promise.reject(new TypeError('late')));
+      },
+      { stopGracePeriodMs: 0 },
+    );
+    await expect(run).rejects.toThrow('late');
+    expect((await warned).message).toMatch(/still running: stuck/);
+  });
+
+  it('an error before the stop is none of those', async () => {
+    await Coordinator.run(async (coord) => {
+      await coord.join();
+      await coord.start(() => Promise.reject(new TypeError('before')));
+      expect(coord.stopRecord).toBeUndefined();
+    });
   });
 });

@@ -154,6 +154,19 @@ const stories = {
     );
   },
 
+  async 'run-that-fails'() {
+    const body = async (coord) => {
+      coord.start(async () => {
+        say('ready');
+        await coord.waitForStop();
+        throw new RangeError('the last batch');
+      });
+    };
+    await Coordinator.run(body, { stopOnSignals: ['SIGTERM'] }).catch(({ message }) => {
+      say('rejected', { message });
+    });
+  },
+
   async worker() {
     const worker = new Worker(new URL(import.meta.url), { argv: ['worker'] });
     await once(worker, 'exit');
