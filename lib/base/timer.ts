@@ -54,7 +54,7 @@ export class Timer {
 export function within<T, L>(
   ms: number,
   promise: Promise<T>,
-  onLate: () => L,
+  onLate: () => L | PromiseLike<L>,
   signal?: AbortSignal,
 ): Promise<T | L> {
   return new Promise((resolve, reject) => {

@@ -269,7 +269,7 @@ export class ClusterCoordinator<M extends object = any>
   stats(): ClusterStats {
     const { ready: completed, failed, cancelled } = this.#statistics.counts;
     return {
-      queued: this.#queue.queued,
+      queued: this.#queue.queued + this.#queue.delayed,
       held: this.#queue.held,
       inFlight: this.#queue.inFlight.size,
       completed,
@@ -600,7 +600,8 @@ export class ClusterCoordinator<M extends object = any>
 
   /** Workers keep the program alive while a promise is pending or a function has not ended. */
   #updateNeeded(): void {
-    const needed = this.#waiting > 0 || !this.#rules.isIdle || this.#queue.queued > 0;
+    const needed =
+      this.#waiting > 0 || !this.#rules.isIdle || this.#queue.queued + this.#queue.delayed > 0;
     if (needed === this.#isNeeded) return;
     this.#isNeeded = needed;
     this.#engine.setNeeded(needed);

@@ -2,13 +2,13 @@
 
 import type { WorkerInfo } from '../pool/queue/strategy.ts';
 
-/** A function is run again because its worker was lost. */
+/** A function is run again: its worker was lost, or `retryOn` says so. */
 export type Retry = {
   /** The name of the function. */
   name: string;
   /** The number of the attempt that follows; at least 2. */
   attempt: number;
-  /** Why the worker was lost. */
+  /** Why the worker was lost, or the error of the function. */
   cause: unknown;
 };
 
@@ -24,7 +24,7 @@ export type ClusterEvents = {
   workerLost: [worker: WorkerInfo, error: Error];
   /** A thread is blocked in native code and cannot be ended; another takes its place. */
   workerStuck: [worker: WorkerInfo];
-  /** A function is run again because its worker was lost. */
+  /** A function is run again: its worker was lost, or `retryOn` says so. */
   retry: [retry: Retry];
   /** Nothing is queued or running any more. */
   idle: [];

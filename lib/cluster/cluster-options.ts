@@ -54,7 +54,7 @@ export type ClusterStats = {
   failed: number;
   /** Cancelled before their end. */
   cancelled: number;
-  /** How often a function was run again because its worker was lost. */
+  /** How often a function was run again: its worker was lost, or `retryOn` said so. */
   retried: number;
   /** About how many bytes the arguments of the queued functions take. */
   queuedBytes: number;

@@ -12,7 +12,7 @@ export type FunctionStats = {
   failed: number;
   /** Cancelled before their end. */
   cancelled: number;
-  /** How often it was run again because its worker was lost. */
+  /** How often it was run again: its worker was lost, or `retryOn` said so. */
   retried: number;
   /** Milliseconds from the call until a worker took it. */
   waitMs: Percentiles;

@@ -22,6 +22,13 @@ const ESCAPES: Record<string, string> = {
   "'": '&#39;',
 };
 
+/** How the attempt of a call has ended, by the event that ends it first. */
+const HOW_ENDED: Readonly<Record<string, string>> = {
+  'closure-ended': '',
+  'closure-lost': ', lost with its worker',
+  'closure-run-again': ', failed and run again',
+};
+
 const escape = (text: string): string => text.replace(/[&<>"']/g, (each) => ESCAPES[each] ?? each);
 
 /** Milliseconds, for people. */
@@ -89,8 +96,9 @@ function closureRows(events: readonly TimelineEvent[], chart: Chart): string[] {
     if (closure === undefined) continue;
     if (type === 'closure-started') started.set(closure, event);
     const begun = started.get(closure);
-    if (begun === undefined || (type !== 'closure-ended' && type !== 'closure-lost')) continue;
-    slices.push([begun, event.at, type === 'closure-lost' ? ', lost with its worker' : '']);
+    const how = HOW_ENDED[type];
+    if (begun === undefined || how === undefined) continue;
+    slices.push([begun, event.at, how]);
     started.delete(closure);
   }
   for (const begun of started.values()) slices.push([begun, chart.end, ', not ended']);

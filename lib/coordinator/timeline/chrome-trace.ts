@@ -43,6 +43,7 @@ export function toChromeTrace(timeline: TimelineData): ChromeTrace {
   };
   const common = { cat: CATEGORY, pid: PROCESS };
   const alive = new Map<number, TimelineEvent>();
+  const running = new Set<number>();
   const slice = (started: TimelineEvent, endedAt: number): void => {
     const ts = started.at * 1_000;
     const dur = (endedAt - started.at) * 1_000;
@@ -55,9 +56,14 @@ export function toChromeTrace(timeline: TimelineData): ChromeTrace {
     const tid = trackOf(event);
     const s = type === 'stop-requested' || type === 'stop-cleared' ? 'g' : 't';
     traceEvents.push({ ...common, ph: 'i', s, name: type, ts, tid, args: event });
-    if (closure !== undefined && type !== 'closure-queued' && type !== 'closure-run-again') {
-      const ph = type === 'closure-started' ? 'b' : 'e';
-      traceEvents.push({ ...common, ph, name: event.function, id: closure, ts, tid });
+    if (closure !== undefined && type !== 'closure-queued') {
+      const isStart = type === 'closure-started';
+      if (isStart) running.add(closure);
+      // Of an attempt that is lost and run again, the first of the two events is the end.
+      if (isStart || running.delete(closure)) {
+        const ph = isStart ? 'b' : 'e';
+        traceEvents.push({ ...common, ph, name: event.function, id: closure, ts, tid });
+      }
     }
     if (id === undefined) continue;
     if (type === 'thread-started') alive.set(id, event);

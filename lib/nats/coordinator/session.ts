@@ -230,6 +230,8 @@ export class Session {
       call.perWorker,
       closure.context,
       call.hasVariables,
+      closure.deaths,
+      closure.runTimeoutMs,
     );
     this.#batchBytes += bytes.byteLength;
     if (this.#batchBytes > LONG_BYTES) this.flush();
@@ -392,6 +394,11 @@ export class Session {
           this.#host.returned(sent.closure, fate, why);
         }
         this.#listener.onFree(this);
+        return;
+      }
+      case 'overdue': {
+        const closure = this.#sent.get({ id: message[1] })?.closure;
+        if (closure !== undefined && !this.#givenUp.has(closure)) this.#host.overdue(closure);
         return;
       }
       case 'status':

@@ -313,6 +313,12 @@ export class NodeSession implements StrategyHost {
     }
   }
 
+  /** The coordinator decides, and cancels the closure. */
+  overdue({ id }: Closure): void {
+    const known = this.#ids.get(id);
+    if (known !== undefined) this.#post(['overdue', known]);
+  }
+
   /** While the channel is full, values wait here, where the newest are kept. */
   progressed(closure: Closure, values: readonly Uint8Array[]): void {
     let waiting = this.#progress.get(closure);
@@ -436,19 +442,28 @@ export class NodeSession implements StrategyHost {
 
   #run(message: unknown[]): void {
     for (let at = 1; at < message.length; at += RUN_LENGTH) {
-      const [id, attempt, name, bytes, perWorker, context, hasVariables] = message.slice(
-        at,
-        at + RUN_LENGTH,
-      ) as [number, number, string, Uint8Array, number[] | undefined, string | undefined, boolean];
+      const [id, attempt, name, bytes, perWorker, context, hasVariables, deaths, runTimeoutMs] =
+        message.slice(at, at + RUN_LENGTH) as [
+          id: number,
+          attempt: number,
+          name: string,
+          bytes: Uint8Array,
+          perWorker: number[] | undefined,
+          context: string | undefined,
+          hasVariables: boolean,
+          deaths: number,
+          runTimeoutMs: number | undefined,
+        ];
       if (this.#closures.has(id)) continue;
       const args = toPost(bytes);
       const transfer = transferListOf([args]);
       const own = { bytes: args.length, perWorker, hasVariables, transfer };
       const call: Call = { kind: 'call', name, args, ...own };
-      const closure = new Closure(call);
+      const options = { isOwn: false, retries: Number.POSITIVE_INFINITY, runTimeoutMs };
+      const closure = new Closure(call, undefined, undefined, options);
       closure.context = context;
       closure.attempts = attempt - 1;
-      closure.deaths = attempt - 1; // it runs alone on its thread if it may have killed another
+      closure.deaths = deaths; // it runs alone on its thread if it may have killed another
       this.#closures.set(id, closure);
       this.#ids.set(closure.id, id);
       this.#inbox.push(closure);

@@ -141,6 +141,8 @@ export class SharedDatasets implements StrategyHost {
     else this.#fail(closure, value);
   }
 
+  overdue(): void {}
+
   progressed(): void {}
 
   returned(closure: Closure, fate: Fate, cause?: unknown): void {

@@ -21,7 +21,7 @@ import {
 } from './shapes.ts';
 
 /** Nodes with another protocol number are refused. Raise the number with incompatible changes. */
-export const PROTOCOL = 5;
+export const PROTOCOL = 6;
 
 /**
  * Tokens begin as milliseconds since 1970. A message whose token is further ahead of a coordinator's

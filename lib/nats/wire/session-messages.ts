@@ -29,7 +29,7 @@ import {
 export type ToNode =
   /**
    * RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker, context,
-   * hasVariables.
+   * hasVariables, deaths (of workers that ran it), runTimeoutMs.
    */
   | ['run', ...unknown[]]
   | ['cancel', id: number, reason: Uint8Array, replace: boolean]
@@ -63,7 +63,7 @@ export type ServerRequest =
 export type PackedResource =
   | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
   | Exclude<Resource, { kind: 'dataset' }>;
-export const RUN_LENGTH = 7;
+export const RUN_LENGTH = 9;
 /** A batch of closures or results that is longer than this is sent at once. */
 export const LONG_BYTES: number = 64 * 1024;
 
@@ -73,6 +73,8 @@ export type FromNode =
   /** What the function of a closure has reported, each value packed. */
   | ['progress', id: number, ...values: Uint8Array[]]
   | ['returned', id: number, fate: Fate, cause: Uint8Array | null]
+  /** The function of a closure has run for its `runTimeoutMs`. */
+  | ['overdue', id: number]
   /** A thread of the node has died (`cause` says why), or is blocked and cannot be ended. */
   | ['thread', what: 'lost' | 'stuck', cause: Uint8Array | null]
   | ['status', NodeStatus]
@@ -214,19 +216,23 @@ function isServerRequest(request: unknown[]): boolean {
 const isAnswer = ([id, value, record]: unknown[]): boolean =>
   isCount(id) && isMaybe(isEncodedError, record) && isMaybe(isInitial, value);
 
+const isDuration = (value: unknown): boolean => typeof value === 'number' && value >= 0;
+
 const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
   run: (rest) =>
     inGroups(
       rest,
       RUN_LENGTH,
-      ([id, attempts, name, args, perWorker, context, hasVariables]) =>
+      ([id, attempts, name, args, perWorker, context, hasVariables, deaths, runTimeoutMs]) =>
         isCount(id) &&
         isCount(attempts) &&
         isText(name) &&
         isBytes(args) &&
         isMaybe((list) => isListOf(isCount, list), perWorker) &&
         isMaybe(isText, context) &&
-        typeof hasVariables === 'boolean',
+        typeof hasVariables === 'boolean' &&
+        isCount(deaths) &&
+        isMaybe(isDuration, runTimeoutMs),
     ),
   cancel: ([id, reason, replace]) =>
     isCount(id) && isEncodedError(reason) && typeof replace === 'boolean',
@@ -252,6 +258,7 @@ const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
   progress: ([id, ...values]) => isCount(id) && isListOf(isBytes, values),
   returned: ([id, fate, cause]) =>
     isCount(id) && FATES.includes(fate) && (cause === null || isEncodedError(cause)),
+  overdue: ([id]) => isCount(id),
   thread: ([what, cause]) =>
     what === 'lost' ? isEncodedError(cause) : what === 'stuck' && cause === null,
   status: ([status]) => isStatus(status),

@@ -18,8 +18,10 @@ import {
   isBag,
   outOfRange,
 } from '../../base/arguments.ts';
+import { isOfType } from '../../base/thrown-value.ts';
+import { checkErrorTypes, type ErrorClass } from '../../coordinator/coordinator-options.ts';
 import { activeContext } from '../../telemetry/spans.ts';
-import type { ClosureOptions } from '../queue/closure.ts';
+import type { ClosureOptions, RetryRule } from '../queue/closure.ts';
 import { PRIORITIES, type Priority } from '../queue/lines/closure-lines.ts';
 import { nowhere, Placement } from '../queue/lines/placement.ts';
 import type { Limits } from '../queue/time-limits.ts';
@@ -28,7 +30,10 @@ import type { MapOptions, RunOptions, ScheduleOptions } from './signatures.ts';
 const OF_A_CALL = [
   'signal',
   'timeoutMs',
+  'runTimeoutMs',
   'retries',
+  'retryOn',
+  'retryDelayMs',
   'priority',
   'worker',
   'resources',
@@ -48,6 +53,8 @@ export function checkCount(name: string, value: unknown, least: number): asserts
 export type CallOptions = {
   limits: Limits;
   retries: number;
+  retryRule: RetryRule | undefined;
+  runTimeoutMs: number | undefined;
   priority: Priority;
   placement: Placement | undefined;
   onProgress: ScheduleOptions['onProgress'];
@@ -87,8 +94,54 @@ export function checkCallOptions(
   const placement = placementOf(given);
   checkPlacement(placement, defaults);
   const limits = checkLimits(given);
-  const ofCall = { limits, retries, priority, placement, context: activeContext() };
+  const runTimeoutMs = checkRunTimeout(given);
+  const retryRule = retryRuleOf(given);
+  const ofCall = {
+    limits,
+    retries,
+    retryRule,
+    runTimeoutMs,
+    priority,
+    placement,
+    context: activeContext(),
+  };
   return { ...ofCall, onProgress: onProgress && AsyncLocalStorage.bind(onProgress) };
+}
+
+/** @returns undefined: it may run for ever */
+function checkRunTimeout({
+  runTimeoutMs = Infinity,
+}: Partial<ScheduleOptions>): number | undefined {
+  checkDuration('options.runTimeoutMs', runTimeoutMs);
+  return runTimeoutMs === Infinity ? undefined : runTimeoutMs;
+}
+
+/** @throws TypeError, RangeError */
+function retryRuleOf({
+  retryOn,
+  retryDelayMs = 0,
+}: Partial<ScheduleOptions>): RetryRule | undefined {
+  if (typeof retryDelayMs !== 'function') checkDelay('options.retryDelayMs', retryDelayMs);
+  if (retryOn === undefined) return undefined;
+  const isNamed = typeof retryOn === 'function' ? retryOn : oneOf(retryOn);
+  return AsyncLocalStorage.bind((error, attempt) => {
+    const again: unknown = isNamed(error, attempt);
+    checkBoolean('options.retryOn(error, attempt)', again);
+    if (!again) return undefined;
+    const delayMs = typeof retryDelayMs === 'function' ? retryDelayMs(attempt) : retryDelayMs;
+    checkDelay('options.retryDelayMs(attempt)', delayMs);
+    return delayMs;
+  });
+}
+
+function oneOf(given: Iterable<ErrorClass | string>): (error: unknown) => boolean {
+  const named = checkErrorTypes('options.retryOn', given);
+  return (error) => isOfType(error, named);
+}
+
+function checkDelay(name: string, value: unknown): void {
+  checkDuration(name, value);
+  if (value === Number.POSITIVE_INFINITY) throw outOfRange(name, 'finite', value);
 }
 
 const OF_A_RUN = [...OF_A_CALL, 'key'] satisfies (keyof RunOptions)[];

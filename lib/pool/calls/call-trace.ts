@@ -24,8 +24,8 @@ export class CallTrace {
     return (state, value) => {
       const isFirst = settle(state, value);
       if (isFirst) {
-        const { attempts = 0, deaths = 0, retries = 0 } = this.#closure ?? {};
-        this.#message.attempt = deaths > retries ? attempts : attempts + 1;
+        const { attempts = 0, isSpent = false } = this.#closure ?? {};
+        this.#message.attempt = isSpent ? attempts : attempts + 1;
         traceEnd(this.#message, state === 'ready' ? { result: value } : { error: value });
       }
       return isFirst;

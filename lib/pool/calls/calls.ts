@@ -13,7 +13,14 @@ import type { Placement } from '../queue/lines/placement.ts';
 import { type AnyFunction, checkFunctionOrName } from '../queue/module-exports.ts';
 import type { NameResolver } from '../queue/name-resolver.ts';
 import { makeRemoteValue, RemoteValue, type Settle } from '../queue/remote-value.ts';
-import { deadlineExceeded, inTime, limit, notCalled, whyWaiting } from '../queue/time-limits.ts';
+import {
+  deadlineExceeded,
+  inTime,
+  limit,
+  notCalled,
+  overdue,
+  whyWaiting,
+} from '../queue/time-limits.ts';
 import { isTaskTraced } from '../worker/task-channel.ts';
 import {
   type CheckedOptions,
@@ -127,6 +134,7 @@ export class Calls {
     const { limits } = options;
     if (limits.signal?.aborted) return Promise.reject(limits.signal.reason);
     if (limits.leftMs <= 0) return this.#refuse(notCalled(shownName(fn), limits));
+    if (options.runTimeoutMs === 0) return this.#refuse(overdue(shownName(fn), 0));
     const name = resolver.known(fn);
     const call = this.make(name ?? shownName(fn), args);
     if (options.key !== undefined) {
@@ -190,6 +198,7 @@ export class Calls {
    */
   start(call: Call, args: readonly unknown[], options: CheckedOptions, settle: Settle): Started {
     if (options.limits.leftMs <= 0) throw notCalled(call.name, options.limits);
+    if (options.runTimeoutMs === 0) throw overdue(call.name, 0);
     if (options.key !== undefined) {
       const hash = this.#hashOf(call, args);
       return this.checkKeeps().start(call, { ...options, hash }, settle);

@@ -14,6 +14,7 @@
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
+import { rejection } from '../../base/callers-frames.ts';
 import { showAs } from '../../base/inspect.ts';
 import { isThenable } from '../../base/thrown-value.ts';
 import { CancelledError } from '../../errors/errors.ts';
@@ -204,7 +205,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     if (!isReady) giveFailure(value);
     if (!settles && !isReady) {
       void this.#end();
-      return Promise.reject(value);
+      return rejection(value);
     }
     if (!settles) return Promise.resolve({ done: false, value });
     return Promise.resolve({
@@ -221,7 +222,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     const { value } = this.#failure;
     this.#failure = undefined;
     giveFailure(value);
-    return Promise.reject(value);
+    return rejection(value);
   }
 
   #serve(): void {

@@ -1,5 +1,6 @@
 /** Types of the calls of a module's functions. */
 
+import type { ErrorClass } from '../../coordinator/coordinator-options.ts';
 import type { Priority } from '../queue/lines/closure-lines.ts';
 import type { AnyFunction } from '../queue/module-exports.ts';
 import type { PerWorkerValues } from '../queue/per-worker.ts';
@@ -13,15 +14,33 @@ export type ScheduleOptions = {
    */
   signal?: AbortSignal | undefined;
   /**
-   * Milliseconds from the call to the function's end (default Infinity), queueing included; then
-   * the call, or its RemoteValue, rejects with a DeadlineExceededError.
+   * Milliseconds from the call to the function's end (default Infinity), queueing and all attempts
+   * included; then the call, or its RemoteValue, rejects with a DeadlineExceededError.
    */
   timeoutMs?: number | undefined;
   /**
-   * How often the function is run again after the death of a worker that was running it. Default:
-   * the `retries` of the ClusterCoordinator.
+   * Milliseconds that the function may run (default Infinity), from its start, each attempt anew;
+   * then the call, or its RemoteValue, rejects with a DeadlineExceededError.
+   */
+  runTimeoutMs?: number | undefined;
+  /**
+   * How often the function is run again: after the death of a worker that was running it, and after
+   * errors that `retryOn` names, together. Default: the `retries` of the ClusterCoordinator.
    */
   retries?: number | undefined;
+  /**
+   * After which errors of its own the function is run again: a function that is given the error and
+   * the number of the attempt that has failed (from 1), and returns true or false; or error classes,
+   * names and codes. It is not asked about deadlines, cancellations and deaths of workers. If it
+   * throws, the call is rejected with that. Arguments that were moved (`transfer`) cannot be sent
+   * twice. Default: after none.
+   */
+  retryOn?: ((error: any, attempt: number) => boolean) | Iterable<ErrorClass | string> | undefined;
+  /**
+   * Milliseconds until then, in which the call is in line and holds no worker; or a function that is
+   * given the number of the attempt that has failed, and returns them. Default: 0.
+   */
+  retryDelayMs?: number | ((attempt: number) => number) | undefined;
   /** 'high' is run before everything that is 'normal' (the default), and that before 'low'. */
   priority?: Priority | undefined;
   /** The index of the worker that runs it (default: any). A worker that is away is waited for. */

@@ -30,7 +30,8 @@
  * 9. A closure that waits for its arguments (`Queued.isHeld`) is held, outside the line, from when
  *    it is put in until `release`. It takes no room, and `release` needs none: a `join` before
  *    which it was put in waits for it, and must not be what it waits for. A failure drops it as a
- *    queued one.
+ *    queued one. One that was in flight and is to be run again later (`delay`) is outside the line
+ *    in the same way.
  * 10. The line has an order by priority, and in each priority by time. A worker takes the first
  *    closure that it may run (`Queued.placement`). The head is that of the closure's priority; the
  *    tail, where a suspect goes, is behind everything that is queued, whatever its priority.
@@ -42,7 +43,8 @@
 import { Line } from './line.ts';
 import { ClosureLines, type InLine, type Runner } from './lines/closure-lines.ts';
 
-export type Place = 'new' | 'waiting' | 'held' | 'queued' | 'in-flight' | 'out';
+/** 'held': it waits for its arguments; 'delayed': it has failed, and waits to be run again. */
+export type Place = 'new' | 'waiting' | 'held' | 'delayed' | 'queued' | 'in-flight' | 'out';
 
 /** The time between two joins. */
 export type Era = {
@@ -109,8 +111,10 @@ export class ClosureQueue<C extends Queued> {
   #bytes = 0;
   readonly #tagged = new Map<number, Line<C>>();
   #taggedCount = 0;
-  /** Exactly the closures whose place is 'held'. */
+  /** Exactly the closures whose place is 'held' or 'delayed'. */
   readonly #held = new Set<C>();
+  /** The number of those that are delayed. */
+  #delayed = 0;
   /** Exactly the closures whose place is 'in-flight'. */
   readonly #inFlight = new Set<C>();
   /** The number of those that were scheduled. */
@@ -159,7 +163,12 @@ export class ClosureQueue<C extends Queued> {
 
   /** The number of closures that wait for their arguments. */
   get held(): number {
-    return this.#held.size;
+    return this.#held.size - this.#delayed;
+  }
+
+  /** The number of closures that wait to be run again. */
+  get delayed(): number {
+    return this.#delayed;
   }
 
   /** Whether nothing waits for room or arguments, is queued or in flight. */
@@ -219,9 +228,9 @@ export class ClosureQueue<C extends Queued> {
     return this.#items.placedOn;
   }
 
-  /** Queues a closure that was held. @returns false if it is not held any more */
+  /** Queues a closure that was held or delayed. @returns false if it is not any more */
   release(closure: C): boolean {
-    if (!this.#held.delete(closure)) return false;
+    if (!this.#leaveHeld(closure)) return false;
     closure.place = 'queued';
     this.#bytes += closure.bytes;
     this.#items.push(closure);
@@ -299,6 +308,33 @@ export class ClosureQueue<C extends Queued> {
   }
 
   /**
+   * Keeps a closure that was in flight outside the line, until `release`. Drops it as `putBack` does.
+   *
+   * @returns whether it is delayed
+   */
+  delay(closure: C): boolean {
+    this.#land(closure);
+    const over = this.#closed ?? (closure.isOwn ? undefined : this.#error);
+    if (over === undefined) {
+      closure.place = 'delayed';
+      this.#held.add(closure);
+      this.#delayed += 1;
+    } else {
+      this.#out(closure);
+      closure.drop(this.#closed?.dropped ?? this.#cancelled(closure));
+    }
+    this.#advance();
+    return over === undefined;
+  }
+
+  /** @returns false if the closure is neither held nor delayed */
+  #leaveHeld(closure: C): boolean {
+    if (!this.#held.delete(closure)) return false;
+    if (closure.place === 'delayed') this.#delayed -= 1;
+    return true;
+  }
+
+  /**
    * Puts queued closures in flight again, because a worker that was given up still has them.
    *
    * @returns those that were queued; the others stay where they are
@@ -349,7 +385,7 @@ export class ClosureQueue<C extends Queued> {
       this.#out(closure);
       this.#bytes -= closure.bytes;
       this.#items.hasLeft(closure);
-    } else if (this.#held.delete(closure)) this.#out(closure);
+    } else if (this.#leaveHeld(closure)) this.#out(closure);
     else if (closure.place === 'waiting') {
       const waiter = this.#waiterOf.get(closure) as Waiter<C>;
       this.#gone(waiter);
@@ -510,7 +546,7 @@ export class ClosureQueue<C extends Queued> {
     const queued = this.#items.takeAll(isWanted);
     for (const { bytes } of queued) this.#bytes -= bytes;
     const held = [...this.#held].filter(isWanted);
-    for (const closure of held) this.#held.delete(closure);
+    for (const closure of held) this.#leaveHeld(closure);
     const dropped = [...queued, ...held];
     for (const closure of dropped) this.#out(closure);
     for (const closure of dropped) closure.drop(outcomeOf(closure));

@@ -3,13 +3,19 @@
  * worker is lost, a function fails, or the cluster stops.
  */
 
+import { withCallersFrames } from '../../base/callers-frames.ts';
 import { describe, messageOf } from '../../base/thrown-value.ts';
 import type { VariableSource } from '../../cluster/variables/variable-store.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CLOSURE } from '../../coordinator/timeline/closure-events.ts';
 import { clusterClosed } from '../../errors/cluster-closed.ts';
-import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
+import {
+  CancelledError,
+  ClosureInputError,
+  FailedPreconditionError,
+  UnavailableError,
+} from '../../errors/errors.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
@@ -17,6 +23,7 @@ import type { Runner } from './lines/closure-lines.ts';
 import { nowhere, type Placement } from './lines/placement.ts';
 import type { NeverReady } from './readiness.ts';
 import type { Cancellation, ClusterHost, WorkerInfo } from './strategy.ts';
+import { overdue } from './time-limits.ts';
 
 export type ClosureRulesOptions = {
   queue: ClosureQueue<Closure>;
@@ -37,7 +44,7 @@ export interface ClosureRulesListener {
   onChange(): void;
   /** The function of a closure has run for so long, with a result or an error. */
   onRun(closure: Closure, microseconds: number): void;
-  /** A closure that was started is queued again; `attempt` is the number of its next attempt. */
+  /** A closure that was started is run again; `attempt` is the number of its next attempt. */
   onRetry(closure: Closure, attempt: number, cause: unknown): void;
   /** `Engine.whyNowhere` */
   whyNowhere(placement: Placement): string | undefined;
@@ -72,7 +79,7 @@ export class ClosureRules implements ClusterHost {
     this.#listener = listener;
   }
 
-  /** How often a function was queued again because its worker was lost. */
+  /** How often a function was run again because its worker was lost, or after its error. */
   get retried(): number {
     return this.#retried;
   }
@@ -178,8 +185,15 @@ export class ClosureRules implements ClusterHost {
     } else if (isAbort(value) && this.#wasCancelled(closure)) {
       closure.settle('cancelled', value); // the function obeyed our cancellation
       this.#queue.end(closure);
-    } else this.#fail(closure, value);
+    } else if (microseconds === undefined) this.#fail(closure, value);
+    else this.#failed(closure, value);
     this.#afterFlight(closure);
+  }
+
+  overdue(closure: Closure): void {
+    const { place, decided, work, runTimeoutMs = 0 } = closure;
+    if (place !== 'in-flight' || decided !== undefined) return;
+    this.decide(closure, { state: 'failed', value: overdue((work as Call).name, runTimeoutMs) });
   }
 
   returned(closure: Closure, fate: Fate, cause?: unknown): void {
@@ -201,12 +215,8 @@ export class ClosureRules implements ClusterHost {
       this.#queue.end(closure);
     } else if (why === undefined) {
       const isQueued = this.#queue.putBack(closure);
-      if (fate !== 'sent' && isQueued) {
-        this.#retried += 1;
-        this.#listener.onRetry(closure, closure.attempts + 1, cause);
-        closure.note(CLOSURE.runAgain);
-      }
-    } else this.#fail(closure, new UnavailableError(why, { cause }));
+      if (fate !== 'sent' && isQueued) this.#again(closure, cause);
+    } else this.#fail(closure, withCallersFrames(new UnavailableError(why, { cause })));
     this.#afterFlight(closure);
   }
 
@@ -224,6 +234,8 @@ export class ClosureRules implements ClusterHost {
   offered(closure: Closure, outcome: ClosureOutcome, microseconds: number): boolean {
     const { place, decided } = closure;
     if ((place !== 'queued' && place !== 'in-flight') || decided !== undefined) return false;
+    // Nor is an error after which the function may be run again: it is being run again.
+    if (outcome.state === 'failed' && closure.retryRule !== undefined) return false;
     // An obeyed cancellation is no result: the other attempt goes on.
     if (outcome.state === 'failed' && (isAbort(outcome.value) || this.#isEcho(outcome.value))) {
       return false;
@@ -292,7 +304,7 @@ export class ClosureRules implements ClusterHost {
       // Ready while in flight: another worker had it, too, and was first.
       const reason = state === 'ready' ? anotherWasFirst() : value;
       this.#listener.cancel(closure, { reason, replace: true });
-    } else if (closure.place === 'queued' || closure.place === 'held') {
+    } else if (['queued', 'held', 'delayed'].includes(closure.place)) {
       closure.settle(state, value);
       this.#queue.remove(closure);
     } else this.#queue.remove(closure, value); // it waits for room: `schedule` rejects
@@ -343,11 +355,51 @@ export class ClosureRules implements ClusterHost {
       return `The arguments of '${name}' were moved to a worker that is lost`;
     }
     const { attempts, deaths, retries } = closure;
-    if (deaths <= retries) return undefined;
+    if (!closure.isSpent) return undefined;
     const times = deaths === 1 ? 'once' : `${deaths} times`;
     const tries = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
     const last = cause === undefined ? '' : `. Last: ${messageOf(cause)}`;
     return `'${name}' lost its worker ${times} in ${tries} (retries: ${retries})${last}`;
+  }
+
+  /** The function has thrown an error of its own: it is run again if its call says so. */
+  #failed(closure: Closure, error: unknown): void {
+    let delayMs: number | undefined;
+    try {
+      delayMs = this.#delayBefore(closure, error);
+    } catch (wrong) {
+      this.#fail(closure, wrong);
+      return;
+    }
+    if (delayMs === undefined) {
+      this.#fail(closure, error);
+      return;
+    }
+    closure.attempts += 1;
+    closure.failures += 1;
+    if (!this.#queue.delay(closure)) return;
+    this.#again(closure, error);
+    const again = (): void => void this.#queue.release(closure);
+    if (delayMs === 0) again();
+    else closure.delay(delayMs, again);
+  }
+
+  /**
+   * Milliseconds until the function is run again after its error; undefined: it is not.
+   *
+   * @throws what `retryOn` or `retryDelayMs` throws; TypeError, RangeError: what they return
+   */
+  #delayBefore(closure: Closure, error: unknown): number | undefined {
+    const { retryRule, deaths, failures, retries, isMoved } = closure;
+    if (retryRule === undefined || isMoved || deaths + failures >= retries) return undefined;
+    if (error instanceof ClosureInputError) return undefined; // the function was not started
+    return retryRule(error, closure.attempts + 1);
+  }
+
+  #again(closure: Closure, cause: unknown): void {
+    this.#retried += 1;
+    this.#listener.onRetry(closure, closure.attempts + 1, cause);
+    closure.note(CLOSURE.runAgain);
   }
 
   #fail(closure: Closure, error: unknown): void {

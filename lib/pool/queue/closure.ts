@@ -1,5 +1,6 @@
 /** A closure: a call on its way to a worker and back, with its state. */
 
+import { Timer } from '../../base/timer.ts';
 import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
 import { CLOSURE_TYPES } from '../../coordinator/timeline/events.ts';
 import type { CallSpan } from '../../telemetry/spans.ts';
@@ -58,11 +59,21 @@ export interface ClosureOwner {
   cancel(closure: Closure, reason: unknown): void;
 }
 
+/**
+ * Asked when the function has thrown an error of its own. @returns after how many milliseconds the
+ * function is run again; undefined: it is not. What it throws becomes the error of the call
+ */
+export type RetryRule = (error: unknown, attempt: number) => number | undefined;
+
 export type ClosureOptions = {
   /** The call is its caller's own: its error is told to nobody else (`cluster.run`). */
   isOwn: boolean;
-  /** How often it is run again after the death of a worker that was running it. */
+  /** How often it is run again: after the death of a worker that was running it, or an error. */
   retries: number;
+  /** After which errors of its own; undefined: after none. */
+  retryRule?: RetryRule | undefined;
+  /** How long each attempt may run. */
+  runTimeoutMs?: number | undefined;
   priority?: Priority;
   /** Which workers may run it; undefined: any. */
   placement?: Placement | undefined;
@@ -79,6 +90,8 @@ export class Closure implements Queued {
   work: Call | WorkerResource;
   readonly isOwn: boolean;
   readonly retries: number;
+  readonly retryRule: RetryRule | undefined;
+  readonly runTimeoutMs: number | undefined;
   readonly priority: Priority;
   readonly placement: Placement | undefined;
   rank = 0;
@@ -92,12 +105,16 @@ export class Closure implements Queued {
   isKept = false;
   /** The arguments were moved to a worker: the closure cannot be sent to another worker. */
   isMoved = false;
-  /** How often it was started and then lost its worker. */
+  /** How often it was started and then lost its worker, or failed and is run again. */
   attempts = 0;
   /** How long a worker thread may take to read and begin it before it is asked (silence.ts). */
   patienceMs = 100;
   /** How many workers have died while they ran it. */
   deaths = 0;
+  /** After how many errors of its own it was run again. */
+  failures = 0;
+  /** Until then it is delayed (`Place`). */
+  #delay: Timer | undefined;
   /** The outcome by a deadline or signal, set while the attempt of the settled closure goes on. */
   decided: ClosureOutcome | undefined;
   readonly #settle: Settle | undefined;
@@ -118,11 +135,14 @@ export class Closure implements Queued {
     work: Call | WorkerResource,
     settle?: Settle,
     owner?: ClosureOwner,
-    { isOwn, retries, priority = 'normal', placement }: ClosureOptions = SCHEDULED,
+    options: ClosureOptions = SCHEDULED,
   ) {
+    const { isOwn, retries, retryRule, runTimeoutMs, priority = 'normal', placement } = options;
     this.work = work;
     this.isOwn = isOwn;
     this.retries = retries;
+    this.retryRule = retryRule;
+    this.runTimeoutMs = runTimeoutMs;
     this.priority = priority;
     this.placement = placement;
     this.#settle = settle;
@@ -135,6 +155,16 @@ export class Closure implements Queued {
    */
   get isSuspect(): boolean {
     return this.deaths > 0;
+  }
+
+  /** Its workers have died so often that it is not run again. */
+  get isSpent(): boolean {
+    return this.deaths + this.failures > this.retries;
+  }
+
+  /** It is delayed, and calls `over` after so many milliseconds, unless it settles before. */
+  delay(ms: number, over: () => void): void {
+    this.#delay = new Timer(ms, over);
   }
 
   /**
@@ -167,6 +197,7 @@ export class Closure implements Queued {
       this.#owner?.onSettled(this, state);
       if (this.place !== 'in-flight') this.leave();
     }
+    this.#delay?.clear();
     this.onSettled?.();
     this.onSettled = undefined;
   }
@@ -184,7 +215,7 @@ export class Closure implements Queued {
   }
 
   #endSpan(failure: { error: unknown } | undefined): void {
-    const isLost = this.deaths > this.retries || this.takenAt === undefined;
+    const isLost = this.isSpent || this.takenAt === undefined;
     this.span?.end(isLost ? this.attempts : this.attempts + 1, failure);
   }
 

@@ -7,6 +7,7 @@ import {
   checkSignal,
   illegalConstructor,
 } from '../../base/arguments.ts';
+import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { showAs } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
 import { turn } from '../../base/turn.ts';
@@ -37,9 +38,15 @@ export type FetchOptions = {
 export type Settle = (state: Exclude<RemoteState, 'pending'>, value: unknown) => boolean;
 
 const notEnded = (timeoutMs: number): Error =>
-  new DeadlineExceededError(`fetch() timed out after ${timeoutMs} ms: the function has not ended`);
+  withCallersFrames(
+    new DeadlineExceededError(
+      `fetch() timed out after ${timeoutMs} ms: the function has not ended`,
+    ),
+  );
 
 type Settled = (state: Exclude<RemoteState, 'pending'>, value: unknown) => void;
+
+type Resolve<T> = (value: T | Promise<never>) => void;
 
 type Cancellable = { cancel(reason: unknown): void };
 
@@ -75,7 +82,8 @@ export class RemoteValue<T> {
   #progress: ProgressValues | undefined;
   /** What `cancel` cancels, while the value is pending. */
   #source: Cancellable | undefined;
-  #waiting: { resolve: (value: T) => void; reject: (error: unknown) => void }[] | undefined;
+  #waiting: { resolve: Resolve<T>; clean?: () => void }[] | undefined;
+  #listeners: Settled[] | undefined;
 
   static {
     makeRemoteValue = (start) => new RemoteValue(MAKING, start);
@@ -92,13 +100,16 @@ export class RemoteValue<T> {
       this.#state = state;
       this.#value = value;
       this.#progress?.end();
-      const waiting = this.#waiting;
+      const waiting = this.#waiting ?? [];
+      const listeners = this.#listeners ?? [];
       this.#waiting = undefined;
-      if (waiting !== undefined && waiting.length > 0) giveFailure(value);
+      this.#listeners = undefined;
+      if (waiting.length + listeners.length > 0) giveFailure(value);
       else if (state === 'failed') noteFailure(value);
-      for (const { resolve, reject } of waiting ?? []) {
-        if (state === 'ready') resolve(value as T);
-        else reject(value);
+      for (const listener of listeners) listener(state, value);
+      for (const { resolve, clean } of waiting) {
+        clean?.();
+        resolve(state === 'ready' ? (value as T) : rejection(value));
       }
       return true;
     });
@@ -130,14 +141,10 @@ export class RemoteValue<T> {
       listener(remote.#state, remote.#value);
       return () => {};
     }
-    const waiter = {
-      resolve: (value: unknown) => listener('ready', value),
-      reject: (error: unknown) => listener(remote.#state as 'failed', error),
-    };
-    remote.#waiting ??= [];
-    remote.#waiting.push(waiter);
+    remote.#listeners ??= [];
+    remote.#listeners.push(listener);
     return () => {
-      remote.#waiting = remote.#waiting?.filter((each) => each !== waiter);
+      remote.#listeners = remote.#listeners?.filter((each) => each !== listener);
     };
   }
 
@@ -189,12 +196,12 @@ export class RemoteValue<T> {
       if (this.#state === 'ready') return Promise.resolve(this.#value as T);
       if (this.#state !== 'pending') {
         giveFailure(this.#value);
-        return Promise.reject(this.#value);
+        return rejection(this.#value);
       }
       if (timeoutMs === 0) {
         // Decided here: a timer would give a value that comes in a turn of the event loop, by chance.
         const error = notEnded(timeoutMs);
-        return turn().then(() => Promise.reject(error)); // a loop of such calls starves nothing
+        return turn().then(() => rejection(error)); // a loop of such calls starves nothing
       }
       return this.#wait(timeoutMs, signal);
     } catch (error) {
@@ -203,15 +210,15 @@ export class RemoteValue<T> {
   }
 
   #wait(timeoutMs: number, signal: AbortSignal | undefined): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      const waiter = { resolve, reject };
+    return new Promise<T>((resolve) => {
+      const waiter: { resolve: Resolve<T>; clean?: () => void } = { resolve };
       this.#waiting ??= [];
       this.#waiting.push(waiter);
       if (signal === undefined && timeoutMs === Number.POSITIVE_INFINITY) return;
       const giveUp = (error: unknown): void => {
         clean();
         this.#waiting = this.#waiting?.filter((each) => each !== waiter);
-        reject(error);
+        resolve(rejection(error));
       };
       const onAbort = (): void => giveUp(signal?.reason);
       const timer = new Timer(timeoutMs, () => {
@@ -221,14 +228,7 @@ export class RemoteValue<T> {
         timer.clear();
         if (signal !== undefined) removeAbortListener(signal, onAbort);
       };
-      waiter.resolve = (value) => {
-        clean();
-        resolve(value);
-      };
-      waiter.reject = (error) => {
-        clean();
-        reject(error);
-      };
+      waiter.clean = clean;
       if (signal !== undefined) addAbortListener(signal, onAbort);
     });
   }

@@ -102,6 +102,8 @@ export interface StrategyHost {
    * not started.
    */
   ended(closure: Closure, outcome: ClosureOutcome, microseconds?: number): void;
+  /** The function of a closure in flight has run for its `runTimeoutMs`. `cancel` may follow. */
+  overdue(closure: Closure): void;
   /** The function of a closure in flight has reported values, each of which is packed. */
   progressed(closure: Closure, values: readonly Uint8Array[]): void;
   /**

@@ -1,6 +1,7 @@
 /** Deadline and signal of a call, before and after it is queued. */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { Timer, within } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
@@ -15,8 +16,18 @@ export type Limits = {
 
 /** `why`: continues the sentence. */
 export const deadlineExceeded = (name: string, timeoutMs: number, why = ''): Error =>
-  new DeadlineExceededError(
-    `The function '${name}' did not end within ${timeoutMs} ms (options.timeoutMs)${why}`,
+  withCallersFrames(
+    new DeadlineExceededError(
+      `The function '${name}' did not end within ${timeoutMs} ms (options.timeoutMs)${why}`,
+    ),
+  );
+
+/** The error of a call whose function has run for its `runTimeoutMs`. */
+export const overdue = (name: string, runTimeoutMs: number): Error =>
+  withCallersFrames(
+    new DeadlineExceededError(
+      `The function '${name}' ran for more than ${runTimeoutMs} ms (options.runTimeoutMs)`,
+    ),
   );
 
 /**
@@ -58,10 +69,8 @@ export function watch(
 /** Settles as `promise` does, or rejects when the deadline passes or the signal is aborted. */
 export function inTime<T>(promise: Promise<T>, limits: Limits, tooLate: () => Error): Promise<T> {
   if (isUnlimited(limits)) return promise;
-  const onLate = (): never => {
-    throw tooLate();
-  };
-  return within(limits.leftMs, promise, onLate, limits.signal);
+  const onLate = (): Promise<never> => rejection(tooLate());
+  return within<T, never>(limits.leftMs, promise, onLate, limits.signal);
 }
 
 /**

@@ -45,6 +45,7 @@ import {
   ENDED,
   FROM_WORKER,
   RESULT_LENGTH,
+  RUN,
   RUN_LENGTH,
   STATE,
   TO_WORKER,
@@ -380,8 +381,10 @@ export class FunctionRunner {
         isTheirs: false,
       };
       const perWorker = message[at + 5] as readonly number[] | undefined;
-      const hasVariables = message[at + 6] as boolean;
+      const flags = message[at + 6] as number;
       const context = message[at + 7] as string | undefined;
+      if ((flags & RUN.tellsStart) !== 0) this.#channel.post([FROM_WORKER.begun, id]);
+      const hasVariables = (flags & RUN.hasVariables) !== 0;
       const ending = this.#begin(run, args, perWorker, hasVariables, context);
       if (ending !== undefined && this.#concurrency === 1) await ending;
       began = ending === undefined || this.#concurrency === 1 ? this.#endedAt : performance.now();

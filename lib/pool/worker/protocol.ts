@@ -55,7 +55,7 @@ export const CANCELLED: number = ENDED + 1;
 export type Fate = 'sent' | 'running' | 'ended';
 
 export const TO_WORKER = {
-  /** [run, ...[id, index of claim, attempt, name, args: PassedArguments, perWorker, hasVariables, context]]; the last for lib/telemetry */
+  /** [run, ...[id, index of claim, attempt, name, args: PassedArguments, perWorker, flags: RUN, context]]; the last for lib/telemetry */
   run: 0,
   /** [prepare, id, resource] */
   prepare: 1,
@@ -110,6 +110,8 @@ export const FROM_WORKER = {
   draw: 0x2a11_570d,
   /** [pong] */
   pong: 0x2a11_570e,
+  /** [begun, id]: the function begins, of a closure that was sent with RUN.tellsStart */
+  begun: 0x2a11_570f,
 } as const;
 
 /**
@@ -140,6 +142,9 @@ export type DrawMethod = 'open' | 'next' | 'return';
 /** The number of elements that a closure has in `run`, and a result in `results`. */
 export const RUN_LENGTH = 8;
 export const RESULT_LENGTH = 4;
+
+/** What `run` says of a closure, as bits. */
+export const RUN = { hasVariables: 1, tellsStart: 2 } as const;
 
 /** The state of a result. */
 export const STATE = { ready: 0, failed: 1 } as const;

@@ -1,4 +1,4 @@
-/** How long cancelled functions may go on before their worker is replaced. */
+/** A timer for a closure: how long it may run, or go on when it was cancelled. */
 
 import { Timer } from '../../base/timer.ts';
 

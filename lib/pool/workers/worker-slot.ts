@@ -36,7 +36,14 @@ import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import { whyNotImported } from '../worker/module/import-error.ts';
 import type { Fate, WorkerResource } from '../worker/protocol.ts';
-import { argumentError, FROM_WORKER, RESULT_LENGTH, STATE, TO_WORKER } from '../worker/protocol.ts';
+import {
+  argumentError,
+  FROM_WORKER,
+  RESULT_LENGTH,
+  RUN,
+  STATE,
+  TO_WORKER,
+} from '../worker/protocol.ts';
 import type { StopMessage } from '../worker/stop-relay.ts';
 import { Batch } from './batch.ts';
 import {
@@ -106,6 +113,8 @@ export class WorkerSlot {
   /** The cancelled closure because of which `kill` was called. */
   #killedBy: Closure | undefined;
   readonly #graceTimers = new GraceTimers();
+  /** How long functions may run. */
+  readonly #runTimers = new GraceTimers();
   readonly #silence: Silence;
   #stuckTimer: Timer | undefined;
   /** Threads of this slot that are blocked in native code and could not be ended. */
@@ -241,9 +250,11 @@ export class WorkerSlot {
     if (closure.isSuspect) this.#hasSuspect = true;
     const isMoved = transfer.length > 0 && channel.isShared;
     if (isMoved) closure.isMoved = true;
-    const { id, attempts, context } = closure;
+    const { id, attempts, context, runTimeoutMs } = closure;
     const posted = channel.isShared && !isMoved ? toThread(args) : { args, moved: [] };
-    const run = [id, claim, attempts + 1, name, posted.args, perWorker, hasVariables, context];
+    const tellsStart = runTimeoutMs === undefined ? 0 : RUN.tellsStart;
+    const flags = hasVariables ? RUN.hasVariables | tellsStart : tellsStart;
+    const run = [id, claim, attempts + 1, name, posted.args, perWorker, flags, context];
     this.#batch.add(run, isMoved ? transfer : posted.moved);
   }
 
@@ -434,6 +445,7 @@ export class WorkerSlot {
       this.idleSince = performance.now();
     }
     this.#graceTimers.clear(id);
+    this.#runTimers.clear(id);
     return sent;
   }
 
@@ -457,6 +469,13 @@ export class WorkerSlot {
         const [, id, ...values] = message as [number, number, ...Uint8Array[]];
         const sent = this.#sent.get({ id });
         if (sent !== undefined) this.#host.progressed(sent.closure, values);
+        return;
+      }
+      case FROM_WORKER.begun: {
+        const closure = this.#sent.get({ id: message[1] as number })?.closure;
+        if (closure === undefined) return;
+        const { id, runTimeoutMs = Number.POSITIVE_INFINITY } = closure;
+        this.#runTimers.start(id, runTimeoutMs, () => this.#host.overdue(closure));
         return;
       }
       case FROM_WORKER.ready:
@@ -586,6 +605,7 @@ export class WorkerSlot {
     this.#batch.clear();
     this.enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
     this.#graceTimers.clearAll();
+    this.#runTimers.clearAll();
     this.#silence.end();
     // All closures are removed before any is returned: if one fails, the rules cancel the others,
     // and must not find them here.

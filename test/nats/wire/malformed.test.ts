@@ -77,7 +77,7 @@ const text = (value: unknown): Uint8Array =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 
 const info = {
-  protocol: 5,
+  protocol: 6,
   node: 'n',
   job: 'worker',
   slots: 1,
