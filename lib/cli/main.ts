@@ -19,15 +19,14 @@ import {
   refuseCredentials,
   UsageError,
 } from './base/command.ts';
+import { cmake, include } from './base/folder.ts';
 import { type Flag, optionTexts } from './base/options.ts';
 import { proseWidth, shellExample, unwrapped } from './base/text-width.ts';
 import { version } from './base/version.ts';
 import { build } from './build.ts';
 import { checkAddon } from './check-addon.ts';
-import { cmake } from './cmake.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
-import { include } from './include.ts';
 import { timeline } from './timeline.ts';
 import { worker } from './worker.ts';
 

@@ -16,7 +16,7 @@ FILE is the JSON of what coord.timeline() returned, or of its toChromeTrace():
   required: ['output'],
   run: async ({ argument = '', output = '' }) => {
     // Imported here: the other commands need neither the page nor its plotting library.
-    const { writePage } = await import('./timeline/write-page.ts');
+    const { writePage } = await import('./timeline/page.ts');
     return writePage(argument, output);
   },
 };

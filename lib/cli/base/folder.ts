@@ -23,3 +23,20 @@ export function folderCommand(name: string, what: string, folder: string, note =
     },
   };
 }
+
+// `allstop cmake`: the folder where CMake's `find_package(allstop CONFIG)` looks.
+
+export const cmake: Command = folderCommand(
+  'cmake',
+  'the folder with allstopConfig.cmake, for find_package(allstop CONFIG)',
+  'native/cmake',
+);
+
+// `allstop include`: the folder for the include path of a native addon.
+
+export const include: Command = folderCommand(
+  'include',
+  'the folder with the C and C++ headers',
+  'native/include',
+  ' With --relative for binding.gyp: node-gyp cannot handle an absolute path with a space, a quote or another sign that a shell reads.',
+);

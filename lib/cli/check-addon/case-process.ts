@@ -6,7 +6,14 @@
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { DELIBERATE, type Failed, type FromWorker, MARK, type Order, type Told } from './case.ts';
+import {
+  DELIBERATE,
+  type Failed,
+  type FromWorker,
+  MARK,
+  type Order,
+  type Told,
+} from './run-case.ts';
 
 const order = JSON.parse(process.argv[2] as string) as Order;
 

@@ -7,8 +7,7 @@ import { counted, fitTerminal } from '../../coordinator/words.ts';
 import { root } from '../../native/binary/package-files.ts';
 import { CommandError, type CommandResult } from '../base/command.ts';
 import { tableOf } from '../base/table.ts';
-import { type Case, cases } from './case.ts';
-import { type Outcome, runCase } from './run-case.ts';
+import { type Case, cases, type Outcome, runCase } from './run-case.ts';
 import { type Runtime, runtimesAtHand } from './runtimes.ts';
 
 /**

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
-import { DELIBERATE, type FromWorker, type Order } from './case.ts';
+import { DELIBERATE, type FromWorker, type Order } from './run-case.ts';
 
 const order = workerData as Order & { afterwards?: true };
 const port = parentPort as MessagePort;

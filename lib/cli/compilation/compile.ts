@@ -1,15 +1,15 @@
 /** Compiles the addon from the sources in the package, and moves it to where the loader looks. */
 
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { compiledIn } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
 import { CommandError } from '../base/command.ts';
 import { probe } from '../doctor/probe.ts';
-import { findPeers, type Peers } from './peers.ts';
-import { run } from './run.ts';
 
 /**
  * Makes the folder to compile in. It is inside the package, since the compiled binary is moved by a
@@ -89,4 +89,118 @@ export async function compile(): Promise<string> {
     // Retries, because a compiler that is just being killed may still write a file.
     rmSync(staging, { recursive: true, force: true, maxRetries: 10 });
   }
+}
+
+// Runs a program, and ends it and its child processes when this process gets SIGINT or SIGTERM.
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+const GRACE_PERIOD_MS = 2_000;
+const POLL_MS = 20;
+
+/**
+ * Sends the signal to the process group of `leader`; 0 sends nothing.
+ *
+ * @returns whether the group still has a process
+ */
+function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-leader, signal);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Waits until all processes of the group have ended; kills the group if some still run after the
+ * grace period. The wait polls, because only the leader is our child and reports its end.
+ */
+async function endOfGroup(leader: number): Promise<void> {
+  const deadline = performance.now() + GRACE_PERIOD_MS;
+  while (signalGroup(leader, 0)) {
+    if (performance.now() > deadline) {
+      signalGroup(leader, 'SIGKILL');
+      return;
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+/**
+ * Runs the program and resolves to its exit code. Its output is progress and goes to stderr.
+ *
+ * @throws (rejects) CommandError: this process got SIGINT or SIGTERM; Error: the program cannot be
+ *   started
+ */
+export async function run(program: string, args: string[]): Promise<number | null> {
+  // The program gets a process group of its own, so that a signal also reaches the make or ninja
+  // that it starts, which then ends the compilers. Windows has no process groups; there Ctrl-C
+  // reaches all processes anyway.
+  const isGroup = process.platform !== 'win32';
+  const child = spawn(program, args, { stdio: ['ignore', 2, 2], detached: isGroup });
+  let endedBy: NodeJS.Signals | undefined;
+  const end = (signal: NodeJS.Signals): void => {
+    endedBy = signal;
+    if (isGroup && child.pid !== undefined) signalGroup(child.pid, signal);
+    else child.kill(signal);
+  };
+  for (const signal of SIGNALS) process.on(signal, end);
+  try {
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', resolve);
+    });
+    if (endedBy === undefined) return code;
+    if (isGroup && child.pid !== undefined) await endOfGroup(child.pid);
+    throw new CommandError(`ended by ${endedBy}`, 128 + constants.signals[endedBy]);
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, end);
+  }
+}
+
+// Finds the packages that only `allstop build` needs: optional peers, which the user installs.
+
+export type Peers = { cmakeJs: string; nodeAddonApi: string };
+
+/**
+ * The modules from which a peer is looked for: the user's project, then this package, beside
+ * which a package manager may have installed the peer where the project cannot find it.
+ */
+const places = [createRequire(join(process.cwd(), 'package.json')), createRequire(import.meta.url)];
+
+function manifestOf(name: string): string | undefined {
+  for (const place of places) {
+    try {
+      return place.resolve(`${name}/package.json`);
+    } catch {
+      // The peer is not found from this place: try the next one.
+    }
+  }
+  return undefined;
+}
+
+/**
+ * The script of cmake-js, and the folder of node-addon-api's headers.
+ *
+ * @throws CommandError: packages are missing; the message has their names and the remedy
+ */
+export function findPeers(): Peers {
+  const cmakeJs = manifestOf('cmake-js');
+  const nodeAddonApi = manifestOf('node-addon-api');
+  if (cmakeJs !== undefined && nodeAddonApi !== undefined) {
+    const { bin } = JSON.parse(readFileSync(cmakeJs, 'utf8')) as { bin: { 'cmake-js': string } };
+    return {
+      cmakeJs: join(dirname(cmakeJs), bin['cmake-js']),
+      nodeAddonApi: dirname(nodeAddonApi),
+    };
+  }
+  const missing = [
+    ...(cmakeJs === undefined ? ['cmake-js'] : []),
+    ...(nodeAddonApi === undefined ? ['node-addon-api'] : []),
+  ];
+  throw new CommandError(
+    [
+      `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} needed to compile, but not installed in ${process.cwd()}`,
+      `What to do: npm install --save-dev ${missing.join(' ')}`,
+    ].join('\n'),
+  );
 }

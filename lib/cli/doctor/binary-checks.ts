@@ -11,9 +11,8 @@ import {
   prebuiltPlatforms,
 } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
+import type { Loaded, Probe, Problem } from './check.ts';
 import { type Check, REPORT_BUG } from './check.ts';
-import { type Loaded, type Probe, type Problem } from './finding.ts';
-import { neededGlibc } from './needed-glibc.ts';
 import { probe } from './probe.ts';
 
 const originTexts: Record<Origin, () => string> = {
@@ -145,4 +144,23 @@ export async function binaryChecks(isRestricted: boolean, timeoutMs?: number): P
   }
   if (found.loaded === undefined) return [crashedCheck(found.crash ?? 'ended')];
   return [loadedCheck(found.loaded), abiCheck(found.loaded), selfTestCheck(found, isRestricted)];
+}
+
+// The version of glibc that a native binary needs, as the binary itself says.
+
+/** The names of the versions of glibc's symbols stand in the binary as text. */
+const VERSION = /GLIBC_(\d+)\.(\d+)(?![\d.])/g;
+
+/** @returns "2.36"; undefined if the file cannot be read or needs no glibc */
+export function neededGlibc(path: string): string | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'latin1');
+  } catch {
+    return undefined;
+  }
+  const minors = [...text.matchAll(VERSION)]
+    .filter(([, major]) => major === '2')
+    .map(([, , minor]) => Number(minor));
+  return minors.length === 0 ? undefined : `2.${Math.max(...minors)}`;
 }

@@ -2,6 +2,7 @@
 
 import * as util from 'node:util';
 import { counted, fitTerminal } from '../../coordinator/words.ts';
+import type { Candidate } from '../../native/binary/binary.ts';
 import type { CommandResult } from '../base/command.ts';
 import { bugsUrl } from '../base/version.ts';
 
@@ -78,3 +79,31 @@ export function report(checks: Check[], withNotes: boolean): CommandResult {
   lines.push('', summary);
   return { text: `${lines.join('\n')}\n`, json: { ok, checks }, exitCode: ok ? 0 : 1 };
 }
+
+// The results of loading the native binary and of running the self-test with it.
+
+/** A binary that loads. `passedOver`: the binaries that were tried before, with their errors. */
+export type Loaded = { from: Candidate; abi: string | undefined; passedOver: string[] };
+export type Problem = { from?: Candidate | undefined; cause: string; remedy?: string };
+
+/**
+ * The messages of a probe: `loaded`, then `tested` or `untested`. `failed` comes in the place of
+ * any of them and is the last; after a crash of the probe's process no message comes.
+ */
+export type Finding =
+  | { loaded: Loaded }
+  | { failed: Problem }
+  | { tested: { ms: number } }
+  | { untested: string };
+
+/**
+ * All findings of one probe. `crash`: how the child process ended, if that was too early or with an
+ * exit code other than 0.
+ */
+export type Probe = {
+  loaded?: Loaded;
+  failed?: Problem;
+  tested?: { ms: number };
+  untested?: string;
+  crash?: string;
+};

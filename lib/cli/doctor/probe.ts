@@ -8,7 +8,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { OVERRIDE } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
-import type { Probe } from './finding.ts';
+import type { Probe } from './check.ts';
 
 /** The time limit of the child process: longer than the deadlines of the self-test in it. */
 const CHILD_MS = 30_000;
