@@ -29,6 +29,7 @@ import { abortReason, asEcho, type Carried, echoes } from '../record/error-ident
 import { RecentErrors } from '../record/recent-errors.ts';
 import { Publishing } from './channels/publisher.ts';
 import { logNativeStop, logReport } from './debug-log.ts';
+import type { Link } from './links.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
 import { type StopRecord, toStopRecord } from './stop-record.ts';
 import type { ShownWorker } from './threads/busy-workers.ts';
@@ -81,7 +82,7 @@ export class Attachment {
   readonly wordIndex: number;
 
   /** The links that this thread has made and not undone. */
-  readonly links: Set<Disposable> = new Set();
+  readonly links: Set<Link> = new Set();
   /** The cluster workers that this thread has started. */
   readonly workers: Map<object, ShownWorker> = new Map();
   /** Since when the body of `Coordinator.run` runs; undefined: it has returned, or there is none. */

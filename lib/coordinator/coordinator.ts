@@ -35,6 +35,7 @@ import {
   callSite,
   checkCloseLink,
   checkSignals,
+  endLink,
   exitAfterStop,
   mirror,
   stopAfter,
@@ -229,7 +230,8 @@ export class Coordinator implements AsyncDisposable {
       if (signals !== undefined) stopOnSignals(coord.#attachment, signals, site);
       if (uncaught === true) stopOnUncaught(coord.#attachment, site);
       // Not a link that the end of `run` undoes: a thread left behind would keep the process alive.
-      if (exitMs !== undefined) coord.#attachment.links.delete(coord.exitAfterStop(exitMs));
+      if (exitMs !== undefined)
+        coord.#attachment.links.delete(exitAfterStop(coord.#attachment, exitMs, undefined));
       return await runIn(coord, coord.#attachment, body);
     } finally {
       coord.#end();
@@ -637,8 +639,10 @@ export class Coordinator implements AsyncDisposable {
 
   /**
    * Links process signals: the coordinator stops when the process receives one of them (default:
-   * SIGINT, SIGTERM), even while the main thread is blocked or busy. A second signal gets the
-   * system's default action. Never sets an exit code. Main thread only.
+   * SIGINT, SIGTERM), even while the main thread is blocked or busy. A further signal has the
+   * system's default action if it comes 500 ms later or after that; before, it belongs to the same
+   * press of a key, which launchers pass on, and does nothing. Nor does one that this process sends
+   * to itself. Never sets an exit code. Main thread only.
    *
    * @example
    * ```js
@@ -808,6 +812,6 @@ export class Coordinator implements AsyncDisposable {
   /** Makes the handle stale, and undoes this thread's links. */
   #end(): void {
     this.#attachment.native.unpublish();
-    for (const link of this.#attachment.links) link[Symbol.dispose]();
+    for (const link of this.#attachment.links) endLink(link);
   }
 }

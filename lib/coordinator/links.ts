@@ -25,6 +25,7 @@ import {
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
 import { isError } from '../base/thrown-value.ts';
+import { Timer } from '../base/timer.ts';
 import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import {
   DeadlineExceededError,
@@ -39,41 +40,48 @@ import { causeOfDeath, forgetWorker } from './threads/causes-of-death.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
 
+/** Undoes a link whose coordinator ends. */
+export let endLink: (link: Link) => void;
+
+/** Undoes a link. @param isAsked the program disposes of the link; else its coordinator ends */
+type Undo = (isAsked: boolean) => void;
+
 /** What the methods that make links return. */
 export class Link implements Disposable {
   readonly #description: string;
-  #dispose: (() => void) | undefined;
+  #undo: Undo | undefined;
 
   static {
+    endLink = (link) => link.#undoOnce(false);
     showAs(Link.prototype, (link) => ({
-      facts: link.#dispose === undefined ? [link.#description, 'ended'] : [link.#description],
+      facts: link.#undo === undefined ? [link.#description, 'ended'] : [link.#description],
     }));
   }
 
-  /** Calls `dispose` only when it is first disposed of. Without it, the link has ended already. */
-  constructor(description: string, dispose?: () => void) {
+  /** Calls `undo` once. Without it, the link has ended already. */
+  constructor(description: string, undo?: Undo) {
     this.#description = description;
-    this.#dispose = dispose;
+    this.#undo = undo;
   }
 
   [Symbol.dispose](): void {
-    const dispose = this.#dispose;
-    this.#dispose = undefined;
-    dispose?.();
+    this.#undoOnce(true);
+  }
+
+  #undoOnce(isAsked: boolean): void {
+    const undo = this.#undo;
+    this.#undo = undefined;
+    undo?.(isAsked);
   }
 }
 
 /** A link that `explain()` lists until it is undone. */
-export function describedLink(
-  attachment: Attachment,
-  description: string,
-  undo: () => void,
-): Disposable {
+export function describedLink(attachment: Attachment, description: string, undo: Undo): Link {
   const id = attachment.native.addLink(description);
-  const link = new Link(description, () => {
+  const link = new Link(description, (isAsked) => {
     attachment.links.delete(link);
     attachment.native.removeLink(id);
-    undo();
+    undo(isAsked);
   });
   attachment.links.add(link);
   return link;
@@ -370,6 +378,9 @@ function removeSignalListener(signal: NodeJS.Signals, listener: SignalListener):
   if (signalListeners.size === 0) process.off('removeListener', listenAgain);
 }
 
+/** As kOnePressNs in native/binding/signals.cc, for where there is no native link. */
+const ONE_PRESS_MS = 500;
+
 export function stopOnSignals(
   attachment: Attachment,
   signals: readonly NodeJS.Signals[],
@@ -385,10 +396,21 @@ export function stopOnSignals(
   // The JavaScript listener is added first: because of it the runtime does not exit on the
   // signal, and still calls the program's own listeners. Native code requests the stop, as this
   // thread may be busy; the listener does so only where there is no native link (`native` is 0).
+  let first: { at: number; generation: number } | undefined;
   const listen = (signal: NodeJS.Signals): void => {
     if (native !== 0) return;
-    link[Symbol.dispose](); // so that a second signal gets the system's default action
-    attachment.requestPlainStop({ via: 'signal', signal, stack, hasCaller: false });
+    const generation = attachment.native.generation();
+    if (first?.generation !== generation || !attachment.shouldStop()) {
+      attachment.requestPlainStop({ via: 'signal', signal, stack, hasCaller: false });
+      first = { at: performance.now(), generation: attachment.native.generation() };
+    } else if (performance.now() - first.at >= ONE_PRESS_MS) {
+      listenNoMore();
+      process.removeAllListeners(signal); // it ends the process, whoever listens
+      process.kill(process.pid, process.platform === 'win32' ? 'SIGKILL' : signal);
+    }
+  };
+  const listenNoMore = (): void => {
+    for (const name of names) removeSignalListener(name, listen);
   };
   for (const name of names) addSignalListener(name, listen);
   const numbers = names.map((name) => constants.signals[name]);
@@ -396,9 +418,12 @@ export function stopOnSignals(
   const link = describedLink(
     attachment,
     `the process signals ${names.join(', ')} (stopOnSignals)`,
-    () => {
-      attachment.native.unlinkSignals(native);
-      for (const name of names) removeSignalListener(name, listen);
+    (isAsked) => {
+      const pressEnds = first === undefined || isAsked ? 0 : first.at + ONE_PRESS_MS;
+      const restMs = pressEnds - performance.now();
+      if (restMs > 0) new Timer(restMs, listenNoMore).unref();
+      else listenNoMore();
+      attachment.native.unlinkSignals(native, isAsked);
     },
   );
   return link;
@@ -424,7 +449,7 @@ export function exitAfterStop(
   attachment: Attachment,
   ms: number,
   options: { exitCode?: number | undefined } | undefined,
-): Disposable {
+): Link {
   checkDuration('ms', ms);
   const { exitCode } = checkOptions('options', options, ['exitCode']);
   if (exitCode !== undefined) checkInteger('options.exitCode', exitCode, 0, 255);

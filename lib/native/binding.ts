@@ -300,7 +300,8 @@ export interface NativeAttachment {
   endMirror(mirror: number): void;
   /** @returns 0 if native code cannot handle signals here (Windows): then JavaScript listens */
   linkSignals(names: string[], numbers: number[], stack: string): number;
-  unlinkSignals(link: number): void;
+  /** @param endsPress else further signals do nothing until the first one is 500 ms old */
+  unlinkSignals(link: number, endsPress: boolean): void;
   /** Attaches a capsule to `object`, by which other addons get a native handle (allstop_node.h). */
   bindCapsule(object: object): void;
   /** The same for an AbortSignal. Its reference does not count as one of another owner. */

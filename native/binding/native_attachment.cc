@@ -169,7 +169,7 @@ void NativeAttachment::Detach() {
   core::BusyWorkers::Get().Remove(this);
   for (const auto& [id, join] : joins_) coordinator_->AbandonJoin(*join);
   for (const std::uint64_t link : links_) coordinator_->RemoveLink(link);
-  for (const std::uint64_t link : signals_) binding::UnlinkSignals(link);
+  for (const std::uint64_t link : signals_) binding::UnlinkSignals(link, false);
   for (const auto& [id, mirror] : mirrors_) {
     coordinator_->RemoveObserver(*mirror);
     mirror->End();
@@ -588,7 +588,8 @@ Napi::Value NativeAttachment::LinkSignals(const Info& info) {
 
 Napi::Value NativeAttachment::UnlinkSignals(const Info& info) {
   const std::uint64_t link = IdArgument(info, 0);
-  if (signals_.erase(link) != 0) binding::UnlinkSignals(link);
+  const bool ends_press = BooleanArgument(info, 1);
+  if (signals_.erase(link) != 0) binding::UnlinkSignals(link, ends_press);
   return info.Env().Undefined();
 }
 

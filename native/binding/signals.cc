@@ -9,7 +9,7 @@ std::uint64_t LinkSignals(std::shared_ptr<core::Coordinator>,
   return 0;
 }
 
-void UnlinkSignals(std::uint64_t) {}
+void UnlinkSignals(std::uint64_t, bool) {}
 
 void ReinstallSignals() {}
 
@@ -19,12 +19,16 @@ void ReinstallSignals() {}
 
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -53,20 +57,36 @@ namespace {
 //     a lower level as another thread passes one on. It is then one with it, as two pending signals
 //     are.)
 //  5. A level that is not on top when the last link ends stays in the chain, and passes signals on.
+//     So does one that is on top while a press lasts. Once that is over it is as if it were not
+//     there.
 //  6. Handle takes no lock, allocates nothing, and touches only what is atomic or constant.
+
+// How long what follows a first signal is taken for the same press of a key, or the same request. A
+// launcher (npm, nodemon, tsx) passes on the Ctrl-C that the terminal has sent to the program, too,
+// and some send SIGTERM after it. A person does not press twice in this time and mean it.
+constexpr std::int64_t kOnePressNs = 500'000'000;
 
 // The state that the signal handler touches. It is lock-free, and static or never freed, since a
 // signal handler must not take locks and may run at any time.
 
-// One link, as the handler sees it. Reused for another link after UnlinkSignals.
+// One link, as the handler sees it. Reused for another link when its Rearm is gone.
 struct HandlerEntry {
-  std::atomic<std::uint64_t> signals{0};  // bit N-1: signal N is linked; 0: unused
+  std::atomic<std::uint64_t> signals{0};  // bit N-1: signal N is linked; 0: the link has ended
   std::atomic<bool> delivered{false};     // the link has had its first signal
+  std::atomic<bool> is_used{true};        // a Rearm has it
   HandlerEntry* next = nullptr;           // constant once the entry is in handler_entries
 };
 
 std::atomic<HandlerEntry*> handler_entries{nullptr};  // grows at the front and never shrinks
 std::atomic<int> pipe_in{-1};
+// The process that has made the links. A child that an addon makes by fork() has the handlers, too.
+std::atomic<pid_t> own_process{0};
+// By signal, on the clock of Now(): what comes before then belongs to the press that has counted.
+std::atomic<std::int64_t> press_ends[NSIG];
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
+                  std::atomic<pid_t>::is_always_lock_free,
+              "a signal handler uses them");
 
 // One for the first link, and one for each handler that takes the signal and calls none before it.
 constexpr int kLevels = 4;
@@ -75,8 +95,8 @@ using PlainHandler = void (*)(int);
 using InfoHandler = void (*)(int, siginfo_t*, void*);
 
 struct Level {
-  // The handler before this one. Both null: the default one, or none.
-  std::atomic<PlainHandler> plain{nullptr};
+  // The handler before this one. With no `with_info`, `plain` may be SIG_DFL (null) or SIG_IGN.
+  std::atomic<PlainHandler> plain{SIG_DFL};
   std::atomic<InfoHandler> with_info{nullptr};
   std::atomic<int> passing{0};  // the threads that are in that handler
 };
@@ -85,57 +105,12 @@ Level levels[NSIG][kLevels];
 
 std::uint64_t BitOf(int signal) { return std::uint64_t{1} << (signal - 1); }
 
-// Marks all links of `signal` as delivered. Returns whether it is the first of one of them.
-bool TakeFirst(int signal) {
-  bool linked = false;
-  bool first = false;
-  for (HandlerEntry* entry = handler_entries.load(); entry != nullptr; entry = entry->next) {
-    if ((entry->signals.load() & BitOf(signal)) == 0) continue;
-    linked = true;
-    if (!entry->delivered.exchange(true)) first = true;
-  }
-  return first || !linked;  // if no link is left, only the previous handler acts
+// Nanoseconds of the monotonic clock. std::chrono is not promised to be safe in a handler.
+std::int64_t Now() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
-
-bool HasCounted(int signal, int level) {
-  return std::any_of(levels[signal] + level + 1, levels[signal] + kLevels,
-                     [](const Level& higher) { return higher.passing.load() > 0; });
-}
-
-// False: it is a second signal.
-bool Count(int signal) {
-  if (!TakeFirst(signal)) return false;
-  const auto byte = static_cast<unsigned char>(signal);
-  // Each link causes at most one byte until its stop is cleared, so the pipe is never full.
-  [[maybe_unused]] const ssize_t written = write(pipe_in.load(), &byte, 1);
-  return true;
-}
-
-void PassOn(Level& level, int signal, siginfo_t* info, void* context) {
-  ++level.passing;
-  if (const InfoHandler with_info = level.with_info.load()) {
-    with_info(signal, info, context);
-  } else if (const PlainHandler plain = level.plain.load()) {
-    plain(signal);
-  }
-  --level.passing;
-}
-
-template <int level>
-void Handle(int signal, siginfo_t* info, void* context) {
-  const int saved_errno = errno;
-  if (HasCounted(signal, level) || Count(signal)) {
-    PassOn(levels[signal][level], signal, info, context);
-  } else {
-    struct sigaction action = {};
-    action.sa_handler = SIG_DFL;
-    sigaction(signal, &action, nullptr);
-    raise(signal);  // the signal is pending until this handler has returned
-  }
-  errno = saved_errno;
-}
-
-constexpr InfoHandler kHandlers[kLevels] = {Handle<0>, Handle<1>, Handle<2>, Handle<3>};
 
 bool HasInfo(const struct sigaction& action) { return (action.sa_flags & SA_SIGINFO) != 0; }
 
@@ -154,6 +129,127 @@ struct sigaction OnTop(int signal) {
   return top;
 }
 
+template <int level>
+void Handle(int signal, siginfo_t* info, void* context);
+
+constexpr InfoHandler kHandlers[kLevels] = {Handle<0>, Handle<1>, Handle<2>, Handle<3>};
+
+// Whether `info` may be read. A handler above that was installed without SA_SIGINFO may call this
+// one with the number only; then `info` is what happens to be in a register.
+bool IsReadable([[maybe_unused]] int signal, const siginfo_t* info) {
+#if defined(__linux__)
+  // The kernel reads eight bytes before it refuses -1, as in absl's AddressIsReadable.
+  const auto is_readable = [](const void* word) {
+    return syscall(SYS_rt_sigprocmask, -1, word, nullptr, 8) != 0 && errno != EFAULT;
+  };
+  return info != nullptr && is_readable(&info->si_signo) && is_readable(&info->si_pid);
+#else
+  const InfoHandler top = OnTop(signal).sa_sigaction;
+  return info != nullptr && std::find(kHandlers, kHandlers + kLevels, top) != kHandlers + kLevels;
+#endif
+}
+
+// Whether this process has sent the signal to itself, as a framework does with the signal that it
+// has handled, when it has finished.
+bool IsFromThisProcess(int signal, const siginfo_t* info) {
+  if (!IsReadable(signal, info) || info->si_signo != signal) return false;
+  switch (info->si_code) {
+    case SI_USER:
+    case SI_QUEUE:
+#ifdef SI_TKILL
+    case SI_TKILL:  // raise(), pthread_kill()
+#endif
+      return info->si_pid == getpid();
+    default: return false;  // of the kernel (a terminal), or without a sender
+  }
+}
+
+enum class Verdict {
+  kFirst,     // of a link: the link's coordinator stops, and the handler before is called
+  kCounted,   // a level above has judged it, and passed it on
+  kUnlinked,  // as if there were no handler of ours
+  kNothing,   // it belongs to a signal that has counted
+  kDefault,   // what the system does where no handler is
+};
+
+// Marks the links of `signal` that have had none as delivered.
+Verdict Judge(int signal, const siginfo_t* info) {
+  // Else the child would write into the pipe that it shares with its parent, and stop the parent.
+  if (getpid() != own_process.load()) return Verdict::kDefault;
+  const std::int64_t now = Now();
+  bool is_linked = false;
+  bool is_first = false;
+  for (HandlerEntry* entry = handler_entries.load(); entry != nullptr; entry = entry->next) {
+    const std::uint64_t linked = entry->signals.load();
+    if ((linked & BitOf(signal)) == 0) continue;
+    is_linked = true;
+    if (entry->delivered.load()) continue;
+    // Before `delivered` is set: another thread that finds it set must find the press, too.
+    for (int each = 1; each < NSIG; ++each) {
+      if ((linked & BitOf(each)) != 0) press_ends[each].store(now + kOnePressNs);
+    }
+    if (!entry->delivered.exchange(true)) is_first = true;
+  }
+  if (is_first) return Verdict::kFirst;
+  if (now < press_ends[signal].load()) return Verdict::kNothing;
+  if (!is_linked) return Verdict::kUnlinked;
+  return IsFromThisProcess(signal, info) ? Verdict::kNothing : Verdict::kDefault;
+}
+
+void Report(int signal) {
+  const auto byte = static_cast<unsigned char>(signal);
+  // Each link causes at most one byte until its stop is cleared, so the pipe is never full.
+  [[maybe_unused]] const ssize_t written = write(pipe_in.load(), &byte, 1);
+}
+
+bool HasCounted(int signal, int level) {
+  return std::any_of(levels[signal] + level + 1, levels[signal] + kLevels,
+                     [](const Level& higher) { return higher.passing.load() > 0; });
+}
+
+void PassOn(Level& level, int signal, siginfo_t* info, void* context) {
+  ++level.passing;
+  const PlainHandler plain = level.plain.load();
+  if (const InfoHandler with_info = level.with_info.load()) {
+    with_info(signal, info, context);
+  } else if (plain != SIG_DFL && plain != SIG_IGN) {
+    plain(signal);
+  }
+  --level.passing;
+}
+
+bool IsBeforeDefault(const Level& level) {
+  return level.with_info.load() == nullptr && level.plain.load() == SIG_DFL;
+}
+
+void ActByDefault(int signal) {
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+  raise(signal);  // the signal is pending until the handler has returned
+}
+
+template <int level>
+void Handle(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  Level& own = levels[signal][level];
+  switch (HasCounted(signal, level) ? Verdict::kCounted : Judge(signal, info)) {
+    case Verdict::kFirst: Report(signal); [[fallthrough]];
+    case Verdict::kCounted: PassOn(own, signal, info, context); break;
+    case Verdict::kUnlinked:
+      // If this level is not on top, the handler that has called it has acted by itself.
+      if (IsBeforeDefault(own) && OnTop(signal).sa_sigaction == kHandlers[level]) {
+        ActByDefault(signal);
+      } else {
+        PassOn(own, signal, info, context);
+      }
+      break;
+    case Verdict::kNothing: break;
+    case Verdict::kDefault: ActByDefault(signal); break;
+  }
+  errno = saved_errno;
+}
+
 // Which levels of one signal are in use. Guarded by SignalHub::mutex_.
 class Chain {
  public:
@@ -164,8 +260,7 @@ class Chain {
       used_ = *level + 1;
       return;
     }
-    const bool is_none = IsNone(top);
-    if (is_none) used_ = 0;
+    if (IsNone(top)) used_ = 0;
     used_ = static_cast<int>(
         std::find_if(previous_, previous_ + used_,
                      [&top](const struct sigaction& each) { return IsSame(each, top); }) -
@@ -173,8 +268,8 @@ class Chain {
     if (used_ == kLevels) return;
     const int level = used_++;
     previous_[level] = top;
-    levels[signal][level].with_info.store(is_none || !HasInfo(top) ? nullptr : top.sa_sigaction);
-    levels[signal][level].plain.store(is_none || HasInfo(top) ? nullptr : top.sa_handler);
+    levels[signal][level].with_info.store(HasInfo(top) ? top.sa_sigaction : nullptr);
+    levels[signal][level].plain.store(HasInfo(top) ? SIG_DFL : top.sa_handler);
     struct sigaction action = {};
     action.sa_sigaction = kHandlers[level];
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
@@ -204,13 +299,37 @@ class Chain {
   struct sigaction previous_[kLevels] = {};
 };
 
-// When a link's stop is cleared, makes the link's next signal a first one again.
+// Has a link's HandlerEntry. When the link's stop is cleared, makes its next signal a first one
+// again. A thread that has begun to clear the stop may call OnClear after RemoveObserver: the entry
+// is no other link's until the last reference is gone.
 class Rearm final : public core::Observer {
  public:
-  explicit Rearm(HandlerEntry& entry) : entry_(entry) {}
+  explicit Rearm(std::uint64_t signals) : entry_(TakeEntry()) {
+    entry_.delivered.store(false);
+    entry_.signals.store(signals);
+  }
+  ~Rearm() override {
+    End();
+    entry_.is_used.store(false);
+  }
+  Rearm(const Rearm&) = delete;
+  Rearm& operator=(const Rearm&) = delete;
+
   void OnClear() override { entry_.delivered.store(false); }
+  void End() { entry_.signals.store(0); }
 
  private:
+  static HandlerEntry& TakeEntry() {
+    for (HandlerEntry* entry = handler_entries.load(); entry != nullptr; entry = entry->next) {
+      if (!entry->is_used.exchange(true)) return *entry;
+    }
+    auto* const entry = new HandlerEntry;
+    entry->next = handler_entries.load();
+    while (!handler_entries.compare_exchange_weak(entry->next, entry)) {
+    }
+    return *entry;
+  }
+
   HandlerEntry& entry_;
 };
 
@@ -226,27 +345,24 @@ class SignalHub {
                     std::vector<std::pair<int, std::string>> signals, std::string stack) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!Start()) return 0;
-    HandlerEntry& entry = UnusedEntry();
-    auto rearm = std::make_shared<Rearm>(entry);
+    std::uint64_t bits = 0;
+    for (const auto& [signal, name] : signals) bits |= BitOf(signal);
+    auto rearm = std::make_shared<Rearm>(bits);
     coordinator->AddObserver(rearm, nullptr);
     coordinator->SetInterested(*rearm, true);
-    std::uint64_t bits = 0;
     for (const auto& [signal, name] : signals) {
-      bits |= BitOf(signal);
       Chain& chain = chains_[signal];
       ++chain.links;
       // Again for each link: Node takes the handler away when JavaScript has removed its last
       // listener of the signal, and others may have installed theirs.
       chain.Install(signal);
     }
-    entry.delivered.store(false);
-    entry.signals.store(bits);
     links_.emplace(next_id_, Link{std::move(coordinator), std::move(rearm), std::move(signals),
-                                  std::move(stack), &entry});
+                                  std::move(stack)});
     return next_id_++;
   }
 
-  void Remove(std::uint64_t id) {
+  void Remove(std::uint64_t id, bool ends_press) {
     Link removed;  // destroyed after the lock is released: it may be the coordinator's last owner
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -254,16 +370,20 @@ class SignalHub {
       if (found == links_.end()) return;
       removed = std::move(found->second);
       links_.erase(found);
-      removed.entry->signals.store(0);
+      removed.rearm->End();
       for (const auto& [signal, name] : removed.signals) {
         Chain& chain = chains_[signal];
-        if (--chain.links == 0) chain.Restore(signal);
+        if (--chain.links > 0) continue;
+        if (ends_press) press_ends[signal].store(0);
+        if (Now() < press_ends[signal].load()) {
+          // Again: the runtime has taken the handler away, if JavaScript listens no more.
+          chain.Install(signal);
+        } else {
+          chain.Restore(signal);
+        }
       }
     }
     removed.coordinator->RemoveObserver(*removed.rearm);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    // After RemoveObserver: until then OnClear may still change the entry.
-    unused_entries_.push_back(removed.entry);
   }
 
   void Reinstall() {
@@ -279,20 +399,7 @@ class SignalHub {
     std::shared_ptr<Rearm> rearm;
     std::vector<std::pair<int, std::string>> signals;
     std::string stack;
-    HandlerEntry* entry = nullptr;
   };
-
-  HandlerEntry& UnusedEntry() {
-    if (!unused_entries_.empty()) {
-      HandlerEntry& entry = *unused_entries_.back();
-      unused_entries_.pop_back();
-      return entry;
-    }
-    auto* const entry = new HandlerEntry;
-    entry->next = handler_entries.load();
-    handler_entries.store(entry);
-    return *entry;
-  }
 
   bool Start() {
     if (pipe_in.load() != -1) return true;
@@ -305,6 +412,7 @@ class SignalHub {
       for (const int end : ends) close(end);
       return false;
     }
+    own_process.store(getpid());
     pipe_in.store(ends[1]);  // set last, when nothing can fail: -1 means that Start must try again
     return true;
   }
@@ -349,7 +457,6 @@ class SignalHub {
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, Link> links_;
   std::map<int, Chain> chains_;  // by signal
-  std::vector<HandlerEntry*> unused_entries_;
 };
 
 }  // namespace
@@ -359,7 +466,9 @@ std::uint64_t LinkSignals(std::shared_ptr<core::Coordinator> coordinator,
   return SignalHub::Get().Add(std::move(coordinator), std::move(signals), std::move(stack));
 }
 
-void UnlinkSignals(std::uint64_t link) { SignalHub::Get().Remove(link); }
+void UnlinkSignals(std::uint64_t link, bool ends_press) {
+  SignalHub::Get().Remove(link, ends_press);
+}
 
 void ReinstallSignals() { SignalHub::Get().Reinstall(); }
 

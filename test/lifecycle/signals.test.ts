@@ -1,7 +1,9 @@
 // Real signals to real processes.
 
 import { rmSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { publishedCopy } from '../support/published-copy.ts';
 import { runScript, type Said, saidOf, startScript } from '../support/run-script.ts';
@@ -9,6 +11,31 @@ import { runScript, type Said, saidOf, startScript } from '../support/run-script
 // A failure would take 40 s.
 const PROMPT_MS = 20_000;
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/** A signal that comes less than 500 ms after the first belongs to the same press of a key. */
+const PRESS_MS = 500;
+/** Resolves when the next signal is a press of its own. */
+const outlastThePress = (): Promise<void> => setTimeout(PRESS_MS + 50);
+
+/**
+ * Sends `signal` to a new run of a story, and `second` when the story says `event`: within one
+ * press. A run of a machine so busy that this took longer is made again. Then SIGUSR2, upon which
+ * the story goes on.
+ */
+async function pressOnce(story: string[], signal: NodeJS.Signals, event: string, second = signal) {
+  for (;;) {
+    const script = startScript('signals', story);
+    await script.says('ready');
+    const pressedAt = performance.now();
+    script.kill(signal);
+    await script.says(event);
+    script.kill(second);
+    const isOnePress = performance.now() - pressedAt < PRESS_MS - 100;
+    script.kill('SIGUSR2');
+    const ended = await script.ended;
+    if (isOnePress) return ended;
+  }
+}
 
 describe.runIf(process.platform !== 'win32').each(SIGNALS)('%s', (signal) => {
   it.each(['idle', 'blocked', 'busy'])('stops a main thread that is %s', async (way) => {
@@ -23,12 +50,55 @@ describe.runIf(process.platform !== 'win32').each(SIGNALS)('%s', (signal) => {
     expect(ended.durationMs).toBeLessThan(PROMPT_MS);
   });
 
-  it.each(SIGNALS)('and then %s end the process at once, whoever listens', async (second) => {
-    for (const way of ['idle', 'blocked', 'busy']) {
+  it.each(SIGNALS)('and %s of the same press are one stop', async (second) => {
+    const ended = await pressOnce(['closes'], signal, 'closing', second);
+    const code = 128 + constants.signals[signal];
+    expect(ended).toMatchObject({ code, signal: null, stderr: '' });
+    expect(saidOf(ended, 'closed')).toMatchObject({ heard: [signal] });
+  });
+
+  it('that the process has sent itself later, when a framework has finished, is no second', async () => {
+    const script = startScript('signals', ['resends', signal]);
+    await script.says('ready');
+    script.kill(signal);
+    const ended = await script.ended;
+    const code = 128 + constants.signals[signal];
+    expect(ended).toMatchObject({ code, signal: null, stderr: '' });
+    expect(saidOf(ended, 'closed')).toMatchObject({ heard: [signal] });
+  });
+
+  it.each([
+    ['heard by others', [signal]],
+    ['heard by none', []],
+  ])('is one press, also when run() has ended: %s', async (others, heard) => {
+    const ended = await pressOnce(['flushes', others], signal, 'flushing');
+    const code = 128 + constants.signals[signal];
+    expect(ended).toMatchObject({ code, signal: null, stderr: '' });
+    expect(saidOf(ended, 'flushed')).toMatchObject({ heard });
+  });
+
+  it('kills again, as it does by default, when run() and the press are over', async () => {
+    const script = startScript('signals', ['flushes']);
+    await script.says('ready');
+    script.kill(signal);
+    expect(await script.says('flushing')).toMatchObject({ listeners: 0 });
+    await outlastThePress();
+    script.kill(signal);
+    expect(await script.ended).toMatchObject({ code: null, signal, stderr: '' });
+  });
+
+  it('kills again at once when the program has disposed of the link', async () => {
+    const ended = await pressOnce(['undone'], signal, 'flushing');
+    expect(ended).toMatchObject({ code: null, signal, stderr: '' });
+  });
+
+  it.each(SIGNALS)('and %s later end the process at once, whoever listens', async (second) => {
+    for (const way of ['idle', 'blocked', 'busy', 'hook']) {
       const script = startScript('signals', ['second', way]);
       await script.says('ready');
       script.kill(signal);
       await script.says('stopped');
+      await outlastThePress();
       script.kill(second);
       const ended = await script.ended;
       expect(ended, way).toMatchObject({ code: null, signal: second, stderr: '' });
@@ -233,6 +303,7 @@ describe.runIf(process.platform !== 'win32')('other native handlers of a signal'
     await script.says('ready');
     script.kill('SIGTERM');
     const stopped = await script.says('stopped');
+    await outlastThePress();
     script.kill('SIGTERM');
     expect(await script.ended).toMatchObject({ code: null, signal: 'SIGTERM', stderr: '' });
     return stopped;

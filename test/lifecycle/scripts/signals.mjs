@@ -2,6 +2,7 @@
 // argv: the name of a story below, and its arguments.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, Worker } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
 import { say } from './say.mjs';
@@ -14,6 +15,25 @@ function lifeline() {
     say('nothing happened');
     process.exit(99);
   }, FAILURE_MS);
+}
+
+/** @returns the signals that a listener of the program has heard, and will */
+function hearOthers() {
+  const heard = [];
+  for (const name of ['SIGINT', 'SIGTERM']) process.on(name, (signal) => heard.push(signal));
+  return heard;
+}
+
+/** A program that a signal stops. */
+async function served(close = () => {}) {
+  await Coordinator.run(
+    async (coord) => {
+      coord.onStop(close);
+      say('ready');
+      await coord.waitForStop();
+    },
+    { stopOnSignals: ['SIGINT', 'SIGTERM'] },
+  );
 }
 
 const ways = {
@@ -50,9 +70,10 @@ const stories = {
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
     lifeline();
     say('ready');
+    if (way === 'hook') coord.onStop(() => new Promise(() => {}));
     await coord.waitForStop();
     say('stopped');
-    if (way === 'idle') return;
+    if (way === 'idle' || way === 'hook') return;
     if (way === 'blocked') new Coordinator().waitForStopSync(FAILURE_MS);
     for (const end = performance.now() + FAILURE_MS; performance.now() < end; );
   },
@@ -125,6 +146,50 @@ const stories = {
     say('ready');
     await coords[1].waitForStop();
     say('stopped', { which: coords.map((coord) => coord.shouldStop()) });
+  },
+
+  /** A hook closes something until SIGUSR2 comes. */
+  async closes() {
+    const heard = hearOthers();
+    const told = once(process, 'SIGUSR2');
+    await served(async () => {
+      say('closing');
+      await told;
+      say('closed', { heard });
+    });
+  },
+
+  /** A framework handles the signal, too, and sends it to the process again when it is done. */
+  async resends(signal) {
+    const heard = hearOthers();
+    await served(async () => {
+      await sleep(550); // later than what belongs to the same press
+      process.kill(process.pid, signal);
+      say('closed', { heard });
+    });
+  },
+
+  /** run() has ended, and the program writes until SIGUSR2 comes. `others` listen, or none do. */
+  async flushes(others) {
+    const heard = others === 'heard by others' ? hearOthers() : [];
+    const told = once(process, 'SIGUSR2');
+    await served();
+    const timer = lifeline();
+    say('flushing', { listeners: process.listenerCount('SIGINT') });
+    await told;
+    say('flushed', { heard });
+    clearTimeout(timer);
+  },
+
+  /** The program has disposed of the link. */
+  async undone() {
+    const coord = new Coordinator();
+    const link = coord.stopOnSignals();
+    say('ready');
+    await coord.waitForStop();
+    link[Symbol.dispose]();
+    lifeline();
+    say('flushing');
   },
 
   async run() {
