@@ -156,7 +156,7 @@ describe('the native object behind a coordinator', () => {
   it('removes no link that it has not', () => {
     const link = attachment.addLink('a link');
     attachment.removeLink(link + 1);
-    attachment.unlinkSignals(link + 1);
+    attachment.unlinkSignals(link + 1, true);
     expect(attachment.links()).toEqual(['a link']);
     attachment.removeLink(link);
     attachment.removeLink(link);
