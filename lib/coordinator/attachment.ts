@@ -29,7 +29,7 @@ import { abortReason, asEcho, type Carried, echoes } from '../record/error-ident
 import { RecentErrors } from '../record/recent-errors.ts';
 import { Publishing } from './channels/publisher.ts';
 import { logNativeStop, logReport } from './debug-log.ts';
-import type { Link } from './links.ts';
+import type { Link } from './link.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
 import { type StopRecord, toStopRecord } from './stop-record.ts';
 import type { ShownWorker } from './threads/busy-workers.ts';

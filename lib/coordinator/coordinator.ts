@@ -31,11 +31,11 @@ import { explain, type StopExplanation, shown } from './explain.ts';
 import { attachmentOfHandle, type CoordinatorHandle } from './handle.ts';
 import { onStop } from './hooks.ts';
 import { join, joinLast } from './join.ts';
+import { endLink } from './link.ts';
 import {
   callSite,
   checkCloseLink,
   checkSignals,
-  endLink,
   exitAfterStop,
   mirror,
   stopAfter,

@@ -15,7 +15,7 @@ import { THREAD_KINDS } from '../native/binding.ts';
 import { drain, hold, release } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
-import { Link } from './links.ts';
+import { Link } from './link.ts';
 import type { StopRecord } from './stop-record.ts';
 import { runWithin } from './threads/tasks.ts';
 

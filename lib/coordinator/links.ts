@@ -23,7 +23,6 @@ import {
   invalidValue,
   outOfRange,
 } from '../base/arguments.ts';
-import { showAs } from '../base/inspect.ts';
 import { isError } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
@@ -36,44 +35,10 @@ import { binding } from '../native/native.ts';
 import { encode } from '../record/encoded-error.ts';
 import { markEcho } from '../record/error-identity.ts';
 import type { Attachment } from './attachment.ts';
+import { Link, type Undo } from './link.ts';
 import { causeOfDeath, forgetWorker } from './threads/causes-of-death.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
-
-/** Undoes a link whose coordinator ends. */
-export let endLink: (link: Link) => void;
-
-/** Undoes a link. @param isAsked the program disposes of the link; else its coordinator ends */
-type Undo = (isAsked: boolean) => void;
-
-/** What the methods that make links return. */
-export class Link implements Disposable {
-  readonly #description: string;
-  #undo: Undo | undefined;
-
-  static {
-    endLink = (link) => link.#undoOnce(false);
-    showAs(Link.prototype, (link) => ({
-      facts: link.#undo === undefined ? [link.#description, 'ended'] : [link.#description],
-    }));
-  }
-
-  /** Calls `undo` once. Without it, the link has ended already. */
-  constructor(description: string, undo?: Undo) {
-    this.#description = description;
-    this.#undo = undo;
-  }
-
-  [Symbol.dispose](): void {
-    this.#undoOnce(true);
-  }
-
-  #undoOnce(isAsked: boolean): void {
-    const undo = this.#undo;
-    this.#undo = undefined;
-    undo?.(isAsked);
-  }
-}
 
 /** A link that `explain()` lists until it is undone. */
 export function describedLink(attachment: Attachment, description: string, undo: Undo): Link {
