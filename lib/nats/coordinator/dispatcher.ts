@@ -2,7 +2,8 @@
  * Decides which node gets which closure. A node gets as many closures as it has threads. If
  * functions are so short that sending takes longer than running, a node that has just sent
  * results gets more in advance: as many as keep each thread busy for NODE_AHEAD_US. Closures
- * that a node has not started are recalled when another node is idle.
+ * that a node has not started are recalled when another node is idle. A suspect goes to a node that
+ * has nothing else, which gets nothing else until the suspect has ended.
  */
 
 import type { StrategyHost } from '../../pool/queue/strategy.ts';
@@ -71,11 +72,11 @@ export class Dispatcher {
     }
     // Feed idle nodes first: closures recalled for an idle node must not return to a busy node.
     this.#feedIdle();
-    const hasWork = this.#feed(session, true);
+    const fed = this.#feed(session, true);
     session.flush();
-    if (hasWork) return;
+    if (fed === 'full') return;
     if (session.running < session.status.capacity) this.#idle.add(session);
-    this.#evenSoon();
+    if (fed === 'no-work') this.#evenSoon();
   }
 
   measure(name: string, us: number): void {
@@ -93,23 +94,30 @@ export class Dispatcher {
 
   #feedIdle(): void {
     for (const session of this.#idle) {
-      const hasWork = !session.canTake || this.#feed(session, false);
+      const fed = session.canTake ? this.#feed(session, false) : 'full';
       session.flush();
-      if (hasWork) this.#idle.delete(session);
-      else if (!this.#host.hasPlaced) return;
+      if (fed === 'full') this.#idle.delete(session);
+      else if (fed === 'no-work' && !this.#host.hasPlaced) return;
     }
   }
 
-  /** @returns false if nothing is queued that the node may run */
-  #feed(session: Session, inAdvance: boolean): boolean {
+  /**
+   * @returns why the node gets no more: it has enough, or has a suspect; nothing is queued that it may
+   *   run; or a suspect is next, and the node has other closures
+   */
+  #feed(session: Session, inAdvance: boolean): 'full' | 'no-work' | 'suspect' {
     const { capacity } = session.status;
     for (;;) {
       const isBusy = session.running >= capacity;
       const isFull = session.expectedUs >= NODE_AHEAD_US || session.running >= capacity * MAX_AHEAD;
       // A full channel sends nothing now: a closure takes less memory in the queue than in it.
-      if (isBusy && (!inAdvance || isFull || session.channel.isFull)) return true;
+      if (isBusy && (!inAdvance || isFull || session.channel.isFull)) return 'full';
+      if (session.hasSuspect) return 'full';
+      const isSuspect = this.#host.isSuspectNext(session);
+      if (isSuspect && session.running > 0) return 'suspect';
       const closure = this.#host.take(session);
-      if (closure === undefined) return false;
+      if (closure === undefined) return 'no-work';
+      if (isSuspect) this.wake(); // what is behind it is for other nodes
       const { work } = closure;
       if (work.kind === 'call') {
         session.add(closure, work, this.#durations.of(work.name) ?? NODE_AHEAD_US);

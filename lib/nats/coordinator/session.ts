@@ -5,7 +5,9 @@
  * 1. A closure in `#sent` is the node's until the node has sent its result, or gives it back.
  * 2. A closure in `#givenUp`, all of which are in `#sent`, was returned to the queue while the
  *    node was away: the node may run it, and so may another worker. The first result counts.
- * 3. While the session is away (`isAway`), all of `#sent` is given up. The channel stays as it
+ * 3. A suspect (`Closure.isSuspect`) is alone in `#sent`: it may kill the node's process, and with it
+ *    whatever runs on any thread there.
+ * 4. While the session is away (`isAway`), all of `#sent` is given up. The channel stays as it
  *    is, so the session goes on with the node's next sign of life, without a new welcome.
  */
 
@@ -18,7 +20,7 @@ import type { Cancellation, ClusterHost, RunningTask } from '../../pool/queue/st
 import type { Fate, Resource } from '../../pool/worker/protocol.ts';
 import { argumentError, STATE } from '../../pool/worker/protocol.ts';
 import type { StopMessage } from '../../pool/worker/stop-relay.ts';
-import { type Sent, SentClosures } from '../../pool/workers/sent-closures.ts';
+import { inOrderOfReturn, type Sent, SentClosures } from '../../pool/workers/sent-closures.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
@@ -195,6 +197,11 @@ export class Session {
     return isThere && !this.isLeaving && this.status.capacity > 0;
   }
 
+  /** Whether it has a suspect, beside which nothing may run. */
+  get hasSuspect(): boolean {
+    return this.#sent.first?.closure.isSuspect === true;
+  }
+
   has(closure: Closure): boolean {
     return this.#sent.get(closure) !== undefined;
   }
@@ -230,7 +237,6 @@ export class Session {
       call.perWorker,
       closure.context,
       call.hasVariables,
-      closure.deaths,
       closure.runTimeoutMs,
     );
     this.#batchBytes += bytes.byteLength;
@@ -307,16 +313,16 @@ export class Session {
 
   /**
    * Returns all closures to the queue, in their old order, as the node counts as lost. The first
-   * closures, one for each thread of the node, count as running.
+   * closures, one for each thread of the node, count as running. Of those that were sent in advance
+   * nobody can tell: a thread takes several, and another thread later ones.
    */
   giveUp(cause: Error): void {
     this.#hide();
     this.#cancelled.clear();
-    const all = this.#sent.newestFirst();
-    for (const [at, { closure }] of all.entries()) {
-      const position = all.length - at;
+    const first = new Set(this.#sent.newestFirst().slice(-this.info.slots));
+    const fateOf = (sent: Sent): Fate => (first.has(sent) ? 'running' : 'unsure');
+    for (const { closure, fate } of inOrderOfReturn(this.#sent, fateOf)) {
       if (this.#givenUp.has(closure)) continue;
-      const fate = position <= this.info.slots ? 'running' : 'sent';
       this.#givenUp.set(closure, fate);
       this.#host.returned(closure, fate, cause);
     }

@@ -262,8 +262,9 @@ export class NodeSession implements StrategyHost {
   readonly hasPlaced = false;
   readonly placedOn: readonly number[] = [];
 
+  /** A suspect is alone on its node. */
   isSuspectNext(): boolean {
-    return this.#inbox[0]?.isSuspect === true;
+    return false;
   }
 
   takeTagged(worker: number): Closure | undefined {
@@ -442,7 +443,7 @@ export class NodeSession implements StrategyHost {
 
   #run(message: unknown[]): void {
     for (let at = 1; at < message.length; at += RUN_LENGTH) {
-      const [id, attempt, name, bytes, perWorker, context, hasVariables, deaths, runTimeoutMs] =
+      const [id, attempt, name, bytes, perWorker, context, hasVariables, runTimeoutMs] =
         message.slice(at, at + RUN_LENGTH) as [
           id: number,
           attempt: number,
@@ -451,7 +452,6 @@ export class NodeSession implements StrategyHost {
           perWorker: number[] | undefined,
           context: string | undefined,
           hasVariables: boolean,
-          deaths: number,
           runTimeoutMs: number | undefined,
         ];
       if (this.#closures.has(id)) continue;
@@ -463,7 +463,6 @@ export class NodeSession implements StrategyHost {
       const closure = new Closure(call, undefined, undefined, options);
       closure.context = context;
       closure.attempts = attempt - 1;
-      closure.deaths = deaths; // it runs alone on its thread if it may have killed another
       this.#closures.set(id, closure);
       this.#ids.set(closure.id, id);
       this.#inbox.push(closure);

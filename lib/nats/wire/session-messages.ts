@@ -29,7 +29,7 @@ import {
 export type ToNode =
   /**
    * RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker, context,
-   * hasVariables, deaths (of workers that ran it), runTimeoutMs.
+   * hasVariables, runTimeoutMs.
    */
   | ['run', ...unknown[]]
   | ['cancel', id: number, reason: Uint8Array, replace: boolean]
@@ -63,7 +63,7 @@ export type ServerRequest =
 export type PackedResource =
   | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
   | Exclude<Resource, { kind: 'dataset' }>;
-export const RUN_LENGTH = 9;
+export const RUN_LENGTH = 8;
 /** A batch of closures or results that is longer than this is sent at once. */
 export const LONG_BYTES: number = 64 * 1024;
 
@@ -223,7 +223,7 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
     inGroups(
       rest,
       RUN_LENGTH,
-      ([id, attempts, name, args, perWorker, context, hasVariables, deaths, runTimeoutMs]) =>
+      ([id, attempts, name, args, perWorker, context, hasVariables, runTimeoutMs]) =>
         isCount(id) &&
         isCount(attempts) &&
         isText(name) &&
@@ -231,7 +231,6 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
         isMaybe((list) => isListOf(isCount, list), perWorker) &&
         isMaybe(isText, context) &&
         typeof hasVariables === 'boolean' &&
-        isCount(deaths) &&
         isMaybe(isDuration, runTimeoutMs),
     ),
   cancel: ([id, reason, replace]) =>

@@ -203,7 +203,9 @@ export class ClosureRules implements ClusterHost {
       this.#afterFlight(closure);
       return;
     }
-    if (fate !== 'sent') {
+    if (fate === 'unsure') closure.doubts += 1;
+    const wasStarted = fate === 'running' || fate === 'ended';
+    if (wasStarted) {
       closure.attempts += 1;
       closure.note(CLOSURE.lost);
     }
@@ -215,7 +217,7 @@ export class ClosureRules implements ClusterHost {
       this.#queue.end(closure);
     } else if (why === undefined) {
       const isQueued = this.#queue.putBack(closure);
-      if (fate !== 'sent' && isQueued) this.#again(closure, cause);
+      if (wasStarted && isQueued) this.#again(closure, cause);
     } else this.#fail(closure, withCallersFrames(new UnavailableError(why, { cause })));
     this.#afterFlight(closure);
   }
@@ -223,7 +225,9 @@ export class ClosureRules implements ClusterHost {
   reclaim(given: ReadonlyMap<Closure, Fate>): Closure[] {
     const back = this.#queue.reclaim([...given.keys()]);
     for (const closure of back) {
-      if (given.get(closure) !== 'running') continue;
+      const fate = given.get(closure);
+      if (fate === 'unsure') closure.doubts -= 1;
+      if (fate !== 'running') continue;
       closure.attempts -= 1;
       closure.deaths -= 1;
       this.#retried -= 1;

@@ -111,6 +111,8 @@ export class Closure implements Queued {
   patienceMs = 100;
   /** How many workers have died while they ran it. */
   deaths = 0;
+  /** How many workers have died that may have been running it: nobody can tell. */
+  doubts = 0;
   /** After how many errors of its own it was run again. */
   failures = 0;
   /** Until then it is delayed (`Place`). */
@@ -154,7 +156,7 @@ export class Closure implements Queued {
    * worker that runs it, until it has ended.
    */
   get isSuspect(): boolean {
-    return this.deaths > 0;
+    return this.deaths + this.doubts > 0;
   }
 
   /** Its workers have died so often that it is not run again. */

@@ -108,7 +108,8 @@ export interface StrategyHost {
   progressed(closure: Closure, values: readonly Uint8Array[]): void;
   /**
    * The closure's worker is lost (`cause` says why), or the closure was recalled (no cause). A
-   * closure that was running there is a suspect: it is queued again behind all others, or fails.
+   * closure that was, or may have been, running there is a suspect: it is queued again behind all
+   * others, or fails.
    * Any other is queued again ahead of all others.
    */
   returned(closure: Closure, fate: Fate, cause?: unknown): void;

@@ -48,11 +48,12 @@ export const CANCELLED: number = ENDED + 1;
 
 /**
  * What has become of a closure that comes back from a worker without a result: it was only sent
- * there; it was running there when the worker died; or it had ended there, and its result was
+ * there; it was running there when the worker died; nobody can tell whether it was running there
+ * ('unsure'): a suspect that is not charged; or it had ended there, and its result was
  * lost with the worker, or it ran beside the function for which the worker was ended by force: so
  * it is no suspect.
  */
-export type Fate = 'sent' | 'running' | 'ended';
+export type Fate = 'sent' | 'running' | 'unsure' | 'ended';
 
 export const TO_WORKER = {
   /** [run, ...[id, index of claim, attempt, name, args: PassedArguments, perWorker, flags: RUN, context]]; the last for lib/telemetry */

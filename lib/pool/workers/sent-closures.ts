@@ -38,6 +38,11 @@ export class SentClosures<S extends Sent = Sent> {
     return this.#expectedUs;
   }
 
+  /** The one that was sent first. */
+  get first(): S | undefined {
+    return this.#sent.values().next().value;
+  }
+
   get({ id }: Pick<Closure, 'id'>): S | undefined {
     return this.#sent.get(id);
   }
@@ -79,15 +84,15 @@ export class SentClosures<S extends Sent = Sent> {
 }
 
 /**
- * The closures of a lost worker in the order in which they are returned. Those that ran go to the
- * tail of the queue, the oldest first; the others to its head, the newest first: so both get their
- * old order.
+ * The closures of a lost worker in the order in which they are returned. Those that ran, or may have,
+ * go to the tail of the queue, the oldest first; the others to its head, the newest first: so both
+ * get their old order.
  */
 export function inOrderOfReturn<S extends Sent>(
   sent: SentClosures<S>,
   fateOf: (sent: S) => Fate,
 ): (S & { fate: Fate })[] {
   const lost = sent.newestFirst().map((each) => ({ ...each, fate: fateOf(each) }));
-  const ran = lost.filter(({ fate }) => fate === 'running').toReversed();
-  return [...lost.filter(({ fate }) => fate !== 'running'), ...ran];
+  const isSuspect = ({ fate }: { fate: Fate }): boolean => fate === 'running' || fate === 'unsure';
+  return [...lost.filter((each) => !isSuspect(each)), ...lost.filter(isSuspect).toReversed()];
 }
