@@ -223,7 +223,8 @@ export class Checkpoint {
    * @returns where it is: the absolute path of the file, or BUCKET/NAME
    * @throws (rejects) TypeError, RangeError: `step`; the error of `state()`; DataCloneError: the
    *   state cannot be cloned; UnavailableError: it could not be written, and earlier
-   *   saves are as they were; FailedPreconditionError: the cluster is closed
+   *   saves are as they were; FailedPreconditionError: the cluster is closed, or another run has taken
+   *   it over
    */
   async save(step: number): Promise<string> {
     checkInteger('step', step, 0, Number.MAX_SAFE_INTEGER);
@@ -240,10 +241,11 @@ export class Checkpoint {
    *
    * @returns its step; undefined if there is none
    * @throws (rejects) the error of `load`; UnavailableError: the folder or the bucket
-   *   cannot be read; FailedPreconditionError: the cluster is closed
+   *   cannot be read; FailedPreconditionError: the cluster is closed, or another run has taken it over
    */
   async restoreLatest(): Promise<number | undefined> {
     await this.#saved;
+    await this.#variables.assertHeld?.(); // a run that stands by would restore what is not the last
     const { definitions } = this.#variables;
     // The newest is tried first. What was skipped is not tried again after a lost connection.
     const seen = new Set<string>();
@@ -288,8 +290,10 @@ export class Checkpoint {
       const files = await filesOf(store);
       const number = (files.at(-1)?.number ?? 0) + 1;
       const name = `checkpoint-${String(number).padStart(10, '0')}-${step}`;
-      await store.write(name, await checkpointParts(name, snapshot));
+      const mayWrite = async (): Promise<void> => await this.#variables.assertHeld?.();
+      await store.write(name, await checkpointParts(name, snapshot), mayWrite);
       const old = files.slice(0, Math.max(0, files.length + 1 - this.#keep));
+      if (old.length > 0) await mayWrite();
       for (const file of old) await store.remove(file.name);
       return this.#store.whereIs(name);
     });

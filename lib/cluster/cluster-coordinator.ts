@@ -242,6 +242,7 @@ export class ClusterCoordinator<M extends object = any>
       },
       sharesMemory: () => this.#sharesMemory,
       whyNowhere: (placement) => this.#engine.whyNowhere(placement),
+      assertHeld: async () => await this.#engine.assertHeld?.(),
       onPut: () => {
         this.#wasBusy = true;
         this.#noWorker.onPut();
@@ -651,6 +652,7 @@ export class ClusterCoordinator<M extends object = any>
     this.#rules.close();
     await this.#wait(this.#changes.until(() => this.#rules.isIdle));
     this.#variables.close();
+    await this.#calls.keyed?.settled(); // what is being stored asks the engine
     await this.#engine.close();
     await this.#calls.keyed?.close();
     this.coordinator.requestStop();

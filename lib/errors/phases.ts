@@ -41,6 +41,7 @@ const ENGINE_PHASES = [
   'connecting', // there is no connection to a server
   'jetstream', // connected, but JetStream has not given the cluster's bucket
   'forbidden', // connected, but the server refuses a subject
+  'standby', // another run holds the cluster, and this one waits for its end
   'closed', // the coordinator is closed
   'unknown', // an error without a report, or a phase that only another version knows
 ] as const;
@@ -94,6 +95,7 @@ export type TaskPhase = (typeof TASK_PHASES)[number];
  * - 'connecting': there is no connection to a server
  * - 'jetstream': connected, but JetStream has not given the cluster's bucket
  * - 'forbidden': connected, but the server refuses a subject
+ * - 'standby': another run holds the cluster, and this one waits for its end (`onHeld`)
  * - 'closed': the coordinator is closed
  * - 'unknown': an error without a report, or a phase that only another version knows
  */
@@ -170,6 +172,12 @@ export const heldBack = (isSeeking: boolean, { command }: WorkerStart): Explanat
           'its threads start when cluster.variable() has the answer of a parameter server, for which the program waits',
         remedy: 'look at the parameter server, or wait',
       };
+
+/** The phase 'standby' of an engine. */
+export const standingBy = (host: string, pid: number): Explanation => ({
+  cause: `another run of the cluster lives (${host}, pid ${pid}), and this one stands by`,
+  remedy: 'wait until that run ends, or end it',
+});
 
 /** Which cluster a worker has to join, and how one is started, in the words of the program's options. */
 export type WorkerStart = { cluster: string; servers: string; command: string };

@@ -3,6 +3,7 @@
 import {
   checkDuration,
   checkInteger,
+  checkOneOf,
   checkOptions,
   checkString,
   invalidType,
@@ -25,6 +26,7 @@ import {
   type NatsCredentials,
   type NatsTlsOptions,
 } from './connection/connection-options.ts';
+import type { OnHeld } from './coordinator/leadership.ts';
 import { NatsEngine } from './coordinator/nats-engine.ts';
 import { CLUSTER_NAME } from './wire/subjects.ts';
 
@@ -39,7 +41,7 @@ export type NatsStrategyOptions = NatsCredentials & {
   servers: string | readonly string[];
   /**
    * The name by which workers and coordinator find each other: 1 to 64 letters, digits, '-' and
-   * '_'. A cluster has one coordinator: a newer one takes over.
+   * '_'. A cluster has one coordinator: see `onHeld`.
    */
   cluster: string;
   /**
@@ -62,6 +64,13 @@ export type NatsStrategyOptions = NatsCredentials & {
    * counts. Default: 10,000.
    */
   lostAfterMs?: number | undefined;
+  /**
+   * What this program does if another holds the cluster when it starts. 'takeOver': the other fails
+   * with a FailedPreconditionError. 'refuse': this one fails with it, at once. 'standBy': this one
+   * waits until the other has ended, is lost, or is closed. A program that does not answer any more
+   * holds nothing. Default: 'takeOver'.
+   */
+  onHeld?: OnHeld | undefined;
   /**
    * The version of the program, such as a git hash: 1 to 128 printable ASCII characters without
    * spaces. Only workers with the same `--definition` are let in; their module files are not
@@ -100,12 +109,14 @@ const OPTIONS = [
   'minWorkers',
   'unavailableAfterMs',
   'lostAfterMs',
+  'onHeld',
   'definition',
   'setup',
   'teardown',
   'replicas',
 ] satisfies (keyof NatsStrategyOptions)[];
 
+const ON_HELD = ['takeOver', 'refuse', 'standBy'] satisfies OnHeld[];
 const MAX_WORKERS = 1_000_000;
 const UNAVAILABLE_AFTER_MS = 60_000;
 const LOST_AFTER_MS = 10_000;
@@ -147,6 +158,8 @@ export class NatsStrategy implements Strategy {
   readonly unavailableAfterMs: number;
   /** The option `lostAfterMs`. */
   readonly lostAfterMs: number;
+  /** The option `onHeld`. */
+  readonly onHeld: OnHeld;
   /** The option `definition`. */
   readonly definition: string | undefined;
   /** The option `setup`. */
@@ -179,6 +192,7 @@ export class NatsStrategy implements Strategy {
     const given = checkOptions('options', options, OPTIONS) as NatsStrategyOptions;
     const { module, cluster, expect, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
     const { minWorkers, replicas = 1, lostAfterMs = LOST_AFTER_MS, definition } = given;
+    const { onHeld = 'takeOver' } = given;
     checkModule(module);
     checkString('options.cluster', cluster);
     if (!CLUSTER_NAME.test(cluster)) {
@@ -200,6 +214,7 @@ export class NatsStrategy implements Strategy {
         `options.module must be a file: URL, because workers have the same file; with options.definition it may be another. Received '${shownModule(module)}'`,
       );
     }
+    checkOneOf('options.onHeld', ON_HELD, onHeld);
     checkHooks(given);
     checkInteger('options.replicas', replicas, 1, 5);
     checkDuration('options.unavailableAfterMs', unavailableAfterMs);
@@ -210,6 +225,7 @@ export class NatsStrategy implements Strategy {
     this.minWorkers = minWorkers;
     this.unavailableAfterMs = unavailableAfterMs;
     this.lostAfterMs = lostAfterMs;
+    this.onHeld = onHeld;
     this.definition = definition;
     this.setup = given.setup;
     this.teardown = given.teardown;

@@ -16,8 +16,13 @@ export interface CheckpointSource {
 export interface CheckpointFiles {
   /** The names of all that is there, foreign things too, in any order. */
   list(): Promise<string[]>;
-  /** Resolves when the file is whole and survives the death of the machine. Until then it is not there. */
-  write(name: string, parts: readonly Uint8Array[]): Promise<void>;
+  /**
+   * Resolves when the file is whole and survives the death of the machine. Until then it is not there.
+   *
+   * @param mayWrite - awaited when all but the last part is written: it rejects if the program may
+   *   write no more
+   */
+  write(name: string, parts: readonly Uint8Array[], mayWrite: () => Promise<void>): Promise<void>;
   /** @throws (rejects) NotACheckpoint: it is damaged, or foreign; another error: the store is out of reach */
   open(name: string): Promise<CheckpointSource>;
   remove(name: string): Promise<void>;
@@ -32,7 +37,8 @@ export interface CheckpointStore {
    * Opens the store, and closes it when `body` has ended. `body` may be begun again after the
    * connection to the store was lost.
    *
-   * @throws (rejects) UnavailableError: the store is out of reach, or `body` has failed
+   * @throws (rejects) UnavailableError: the store is out of reach, or `body` has failed;
+   *   FailedPreconditionError: that of `body`
    */
   use<T>(what: 'read' | 'written', body: (files: CheckpointFiles) => Promise<T>): Promise<T>;
 }

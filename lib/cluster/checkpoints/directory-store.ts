@@ -4,7 +4,7 @@ import { type FileHandle, open, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { makeFolder, replaceFile, writeSynced } from '../../base/synced-files.ts';
 import { messageOf } from '../../base/thrown-value.ts';
-import { UnavailableError } from '../../errors/errors.ts';
+import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import {
   type CheckpointFiles,
   type CheckpointSource,
@@ -44,6 +44,7 @@ export class DirectoryStore implements CheckpointStore, CheckpointFiles {
       if (what === 'written') await makeFolder(this.#path);
       return await body(this);
     } catch (error) {
+      if (error instanceof FailedPreconditionError) throw error;
       throw new UnavailableError(
         `The checkpoints in ${this.#path} could not be ${what}: ${messageOf(error)}`,
         { cause: error },
@@ -58,9 +59,16 @@ export class DirectoryStore implements CheckpointStore, CheckpointFiles {
     });
   }
 
-  async write(name: string, parts: readonly Uint8Array[]): Promise<void> {
+  async write(
+    name: string,
+    parts: readonly Uint8Array[],
+    mayWrite: () => Promise<void>,
+  ): Promise<void> {
     const path = this.whereIs(name);
-    await replaceFile(path, `${path}.unfinished`, (unfinished) => writeSynced(unfinished, parts));
+    await replaceFile(path, `${path}.unfinished`, async (unfinished) => {
+      await writeSynced(unfinished, parts);
+      await mayWrite();
+    });
   }
 
   async open(name: string): Promise<CheckpointSource> {

@@ -8,7 +8,11 @@ import { checkString } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import { makeFolder, replaceFile, syncFolder, writeSynced } from '../../base/synced-files.ts';
 import { codeOf, messageOf } from '../../base/thrown-value.ts';
-import { InvalidArgumentError, UnavailableError } from '../../errors/errors.ts';
+import {
+  FailedPreconditionError,
+  InvalidArgumentError,
+  UnavailableError,
+} from '../../errors/errors.ts';
 import type { ResultStore, Results } from './result-store.ts';
 import { Turns } from './turns.ts';
 
@@ -95,16 +99,19 @@ class FileStore implements ResultStore {
     });
   }
 
-  async put(name: string, record: Uint8Array): Promise<void> {
+  async put(name: string, record: Uint8Array, mayWrite: () => Promise<void>): Promise<void> {
     const path = this.whereIs(name);
     await this.#turns.take(async () => {
       try {
         await makeFolder(this.#unfinished);
         if (await makeFolder(this.#folderOf(name))) await syncFolder(this.#directory);
-        await replaceFile(path, join(this.#unfinished, `${OWN}${randomUUID()}`), (unfinished) =>
-          writeSynced(unfinished, [record]),
-        );
+        const at = join(this.#unfinished, `${OWN}${randomUUID()}`);
+        await replaceFile(path, at, async (unfinished) => {
+          await writeSynced(unfinished, [record]);
+          await mayWrite();
+        });
       } catch (error) {
+        if (error instanceof FailedPreconditionError) throw error; // of `mayWrite`
         throw unavailable(`The result could not be written to the file ${path}`, error);
       }
     });

@@ -22,9 +22,11 @@ export interface ResultStore {
   /**
    * Resolves when the record survives the death of this program.
    *
-   * @throws (rejects) UnavailableError: the store cannot be written
+   * @param mayWrite - awaited before the record becomes visible, at each attempt: it rejects if the
+   *   program may write no more
+   * @throws (rejects) UnavailableError: the store cannot be written; the error of `mayWrite`
    */
-  put(name: string, record: Uint8Array): Promise<void>;
+  put(name: string, record: Uint8Array, mayWrite: () => Promise<void>): Promise<void>;
   /** Where the record of this name is, for messages. */
   whereIs(name: string): string;
   /** Resolves when nothing of the store keeps the program alive. Nothing is called afterwards. */

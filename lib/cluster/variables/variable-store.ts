@@ -38,6 +38,8 @@ export interface VariableStore {
   snapshot(): Promise<Values>;
   /** Sets the variables of `values`, which has values that fit, at one moment. */
   restore(values: Values): Promise<void>;
+  /** `Engine.assertHeld`, if the engine keeps the variables. */
+  assertHeld?(): Promise<void>;
   /** The closure has ended for good. */
   forget(closure: number): void;
   /**

@@ -20,7 +20,7 @@ import {
   type CheckpointStore,
   NotACheckpoint,
 } from '../../cluster/checkpoints/checkpoint-store.ts';
-import { UnavailableError } from '../../errors/errors.ts';
+import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import { Connection, load } from '../connection/connection.ts';
 import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
@@ -56,11 +56,13 @@ export class BucketCheckpoints implements CheckpointStore {
           return await body(await this.#open(nats));
         } catch (error) {
           const isLost = nats.isClosed() || line.nats !== nats;
-          if (!isLost) throw line.refused ?? failureOfJetStream(error);
+          if (!isLost || error instanceof FailedPreconditionError)
+            throw line.refused ?? failureOfJetStream(error);
         }
       }
     } catch (error) {
       if (error instanceof UnavailableError) throw error; // a package is missing
+      if (error instanceof FailedPreconditionError) throw error;
       const { cause, remedy } = explainFailure(error, line.servers);
       throw new UnavailableError(
         `The checkpoints in the bucket '${this.#bucket}' could not be ${what}: ${cause}. To do: ${remedy}`,
@@ -158,8 +160,13 @@ class BucketFiles implements CheckpointFiles {
     );
   }
 
-  async write(name: string, parts: readonly Uint8Array[]): Promise<void> {
-    await writeObject(this.#objects, name, Buffer.concat(parts), roomInMessage(this.#nats));
+  async write(
+    name: string,
+    parts: readonly Uint8Array[],
+    mayWrite: () => Promise<void>,
+  ): Promise<void> {
+    const most = roomInMessage(this.#nats);
+    await writeObject(this.#objects, name, Buffer.concat(parts), most, mayWrite);
   }
 
   async open(name: string): Promise<CheckpointSource> {

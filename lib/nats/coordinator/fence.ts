@@ -1,7 +1,14 @@
 /**
- * Sees to it that one run holds the cluster: the newest. The key `run` of the cluster's bucket
- * names that run and its token, which is greater than the token of every earlier run: by the
- * tokens a node or coordinator knows which of two runs is newer. JetStream stores only this bucket.
+ * Sees to it that one run holds the cluster. The key `run` of the cluster's bucket names that run and
+ * its token, which is greater than the token of every earlier run: by the tokens a node or
+ * coordinator knows which of two runs is newer. JetStream stores only this bucket.
+ *
+ * 1. The holder signs the key: it writes it again, on the condition that nobody else has written it
+ *    since (its revision). So whoever has signed held the cluster at that moment, whatever was
+ *    partitioned, and who has been taken over learns it by the next signature.
+ * 2. A read may be answered by a replica that lags behind. It decides nothing that a signature does
+ *    not decide again: only a greater token, which never goes back, ends a run by itself.
+ * 3. The key is written by `hold` and `release` alone, which the caller does not overlap.
  */
 
 import type { KV } from '@nats-io/kv';
@@ -19,13 +26,28 @@ export type Run = {
   ended?: string;
 };
 
+/** A run that is named by the key, and how often the key had been written then. */
+export type Holder = { readonly run: Run; readonly revision: number };
+
+export interface FenceListener {
+  /** Whether this run, which has never held the cluster, may take it from this one. */
+  mayTake(holder: Holder): Promise<boolean>;
+  /** Whether another run with a greater token answers that it holds a key. */
+  hasRival(): Promise<boolean>;
+}
+
 const KEY = 'run';
+/** A signature that JetStream does not answer is tried again soon. */
+const TIMEOUT_MS = 3_000;
 const bucketOf = (cluster: string): string => `allstop_${cluster}`;
 
 export class Fence {
   readonly #cluster: string;
   readonly #replicas: number;
   readonly #own: Omit<Run, 'token'>;
+  /** The revision of the key as this run wrote it last; undefined: it has to be read. */
+  #revision: number | undefined;
+  #opened: { nats: NatsConnection; kv: Promise<KV> } | undefined;
   /** Our token; undefined until this run has held the cluster for the first time. */
   token: number | undefined;
   /** We have written the key again after JetStream lost it: the lost key may name a newer run. */
@@ -38,56 +60,79 @@ export class Fence {
   }
 
   /**
-   * Takes the cluster, or checks that this run still holds it. Writes the key again if JetStream
+   * Takes the cluster, or signs that this run still holds it. Writes the key again if JetStream
    * has lost it (the store was wiped).
    *
    * `heard`: the greatest token that any message has named, for example one that a node remembers
    * of an earlier run. If `heard` is greater than this run's token although the key names this
    * run, `hold` believes the key and raises the token above `heard`, as a node ignores a
-   * run with a smaller token than the greatest that it remembers. But if the store was wiped since
-   * this run held the cluster, a newer run with the greater token may be alive: then `hold` asks
-   * `hasRival` first, and rejects if there is one.
+   * run with a smaller token than the greatest that it remembers; but not if a rival is alive, who
+   * holds another key, or whose key was lost.
    *
-   * @returns the token
+   * @returns whether this run holds the cluster; false: it may not take it yet
    * @throws (rejects) FailedPreconditionError: a newer run holds the cluster; errors of JetStream
    */
-  async hold(
-    nats: NatsConnection,
-    heard = 0,
-    hasRival: () => Promise<boolean> = async () => false,
-  ): Promise<number> {
+  async hold(nats: NatsConnection, heard: number, listener: FenceListener): Promise<boolean> {
     const kv = await this.#open(nats);
+    try {
+      return await this.#hold(kv, heard, listener);
+    } catch (error) {
+      this.#opened = undefined; // the bucket may be gone, and is made again
+      throw error;
+    }
+  }
+
+  async #hold(kv: KV, heard: number, listener: FenceListener): Promise<boolean> {
     for (;;) {
+      if (this.token !== undefined && this.token >= heard && this.#revision !== undefined) {
+        if (await this.#write(kv, this.token, this.#revision)) return true;
+      }
       const entry = await kv.get(KEY);
       const there = entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
       const isOurs = there?.run === this.#own.run;
-      if (isOurs && there.token >= heard) return (this.token = there.token);
-      if (isOurs && this.#isRestored && (await hasRival())) throw takenOver(this.#cluster);
+      const revision = entry?.revision ?? 0;
       if (!isOurs && this.token !== undefined && there !== undefined && there.token > this.token) {
         throw takenOver(this.#cluster, there);
       }
+      let isRaised = this.token === undefined || (isOurs && there.token < heard);
+      if (isOurs && isRaised && (await listener.hasRival())) {
+        if (this.#isRestored) throw takenOver(this.#cluster);
+        isRaised = false;
+      }
+      if (this.token === undefined && there !== undefined && !isOurs) {
+        if (!(await listener.mayTake({ run: there, revision }))) return false;
+      }
       // After a wipe our token stays as it is: a newer run may write the key, too, and has to win
       // by its greater token.
-      const isRaised = isOurs || this.token === undefined;
       const least = isRaised ? Math.max(there?.token ?? 0, heard) + 1 : 0;
-      const token = Math.max(this.token ?? Date.now(), least);
-      const value = JSON.stringify({ ...this.#own, token });
-      try {
-        if (entry === null) await kv.create(KEY, value);
-        else await kv.update(KEY, value, entry.revision);
-      } catch (error) {
-        if (!isConflict(error)) throw error;
-        continue; // another coordinator has written the key meanwhile
-      }
-      this.#isRestored = there === undefined && this.token !== undefined;
+      const token = Math.max(this.token ?? Date.now(), isOurs ? there.token : 0, least);
+      const isLost = there === undefined && this.token !== undefined;
+      if (!(await this.#write(kv, token, revision))) continue; // another coordinator has written it
+      if (!isOurs) this.#isRestored = isLost;
       this.token = token;
-      return token;
+      return true;
+    }
+  }
+
+  /** @returns false if the key has another revision. `revision` 0: there is none */
+  async #write(kv: KV, token: number, revision: number, ended?: string): Promise<boolean> {
+    const value = JSON.stringify({ ...this.#own, token, ...(ended !== undefined && { ended }) });
+    this.#revision = undefined; // until the answer is here, which may be lost
+    try {
+      this.#revision = await (revision === 0
+        ? kv.create(KEY, value)
+        : kv.update(KEY, value, revision));
+      return true;
+    } catch (error) {
+      if (isConflict(error)) return false;
+      throw error;
     }
   }
 
   /**
    * Notes in the key that this run has closed its cluster, so that `allstop doctor` can tell the end
-   * from a crash. Changes nothing if another run holds the cluster or JetStream has lost the key.
+   * from a crash, and a run that stands by begins. Changes nothing if another run holds the cluster
+   * or JetStream has lost the key.
    *
    * @throws (rejects) errors of JetStream, also if the key changes meanwhile
    */
@@ -97,23 +142,42 @@ export class Fence {
     const entry = await kv.get(KEY);
     const there = entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
     if (entry === null || there === undefined || there.run !== this.#own.run) return;
-    const ended = new Date().toISOString();
-    await kv.update(KEY, JSON.stringify({ ...there, ended }), entry.revision);
+    await this.#write(kv, there.token, entry.revision, new Date().toISOString());
   }
 
+  /** The bucket, opened once for each connection. */
   async #open(nats: NatsConnection): Promise<KV> {
+    if (this.#opened?.nats === nats) return await this.#opened.kv;
+    const kv = this.#create(nats);
+    const opened = { nats, kv };
+    this.#opened = opened;
+    kv.catch(() => {
+      if (this.#opened === opened) this.#opened = undefined;
+    });
+    return await kv;
+  }
+
+  async #create(nats: NatsConnection): Promise<KV> {
     const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
     const { Kvm } = await load('@nats-io/kv', () => import('@nats-io/kv'));
-    const manager = new Kvm(jetstream(nats));
+    const manager = new Kvm(jetstream(nats, { timeout: TIMEOUT_MS }));
     return await manager.create(bucketOf(this.#cluster), { history: 1, replicas: this.#replicas });
   }
 }
 
-function takenOver(cluster: string, by?: Run): FailedPreconditionError {
+export function takenOver(cluster: string, by?: Run): FailedPreconditionError {
   const who = by === undefined ? '' : ` (${by.host}, pid ${by.pid})`;
   return new FailedPreconditionError(
     `A newer run has taken over the cluster '${cluster}'${who}: ` +
       'end one of the two, or give it another cluster name',
+  );
+}
+
+/** The error of a run that may not take the cluster (`onHeld: 'refuse'`). */
+export function heldBy(cluster: string, { host, pid, since }: Run): FailedPreconditionError {
+  return new FailedPreconditionError(
+    `The cluster '${cluster}' is held by a run of ${host}, pid ${pid}, since ${since} (onHeld: 'refuse'): ` +
+      'end that run, or give this one another cluster name',
   );
 }
 

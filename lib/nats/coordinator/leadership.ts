@@ -1,23 +1,33 @@
 /**
  * Holds the cluster for one run: keeps a connection to the servers, and the cluster's key
- * (fence.ts). A run that has held the cluster once goes on with the next connection before the
- * key is checked again, since JetStream may have no leader for a while.
+ * (fence.ts), which it signs every few seconds. A run that has held the cluster once goes on with the
+ * next connection before the key is signed again, since JetStream may have no leader for a while.
+ *
+ * 1. One look at the key is on its way at a time. Whoever asks for one (`assertHeld`) is served by a
+ *    look that begins later.
+ * 2. `#state` is how far the run is; `end` makes it 'closed' or 'failed', which it stays.
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Timer, within } from '../../base/timer.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
-import type { Explanation } from '../../errors/phases.ts';
+import { type Explanation, standingBy } from '../../errors/phases.ts';
 import type { EngineReadiness } from '../../errors/readiness-report.ts';
 import { Connection } from '../connection/connection.ts';
 import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { FURTHEST_TOKEN } from '../wire/control-messages.ts';
-import type { Fence } from './fence.ts';
+import { type Fence, type Holder, heldBy } from './fence.ts';
 
+/** What a new run does if another holds the cluster. */
+export type OnHeld = 'takeOver' | 'refuse' | 'standBy';
+
+/** How often the holder signs the key. */
+const SIGN_MS = 4_000;
+/** When a look that has failed is tried again, and how often one that stands by looks. */
 const RETRY_MS = 1_000;
-/** How long to wait for a newer run to answer a `who`. */
-const RIVAL_MS = 1_500;
+/** A holder that has not signed for so long is asked whether it lives. */
+const UNSIGNED_MS: number = 2 * SIGN_MS;
 /** How long to wait until JetStream has stored that the run has ended. */
 const RELEASE_MS = 1_000;
 
@@ -26,45 +36,61 @@ export interface LeadershipListener {
   onConnection(nats: NatsConnection): void;
   /** This run holds the cluster: nodes may be sent messages over this connection. */
   onHeld(nats: NatsConnection): void;
+  /** The key was signed again. */
+  onSigned(): void;
   onDown(): void;
   /** This run does not hold the cluster, and never will again. */
   onLost(error: Error): void;
   /** The server refuses a subject. */
   onRefused(error: Error): void;
-  /** A newer run may be alive. The listener asks by a `who`; a reply goes to `doubt`. */
-  onDoubt(): void;
   /** `state` has changed. */
   onChange(): void;
+  /** Whether this run answers that it holds the cluster. */
+  isAlive(run: string): Promise<boolean>;
+  /** Whether any run with a greater token answers. */
+  hasRival(): Promise<boolean>;
 }
+
+export type LeadershipSettings = {
+  readonly cluster: string;
+  readonly unavailableAfterMs: number;
+  readonly onHeld: OnHeld;
+};
+
+type Asked = { resolve: () => void; reject: (error: Error) => void };
 
 export class Leadership {
   readonly connection: Connection;
   readonly #fence: Fence;
-  readonly #unavailableAfterMs: number;
+  readonly #settings: LeadershipSettings;
   readonly #listener: LeadershipListener;
   #state: EngineReadiness = { phase: 'connecting' };
   /** The server refuses a subject that the coordinator needs. */
   #forbidden: Explanation | undefined;
   #unavailable: Timer | undefined;
-  #retry: Timer | undefined;
-  #stopAsking: (() => void) | undefined;
-  #isHolding = false;
+  #next: Timer | undefined;
+  #isLooking = false;
+  /** Those that wait for a look that begins after they have asked. */
+  #asked: Asked[] = [];
   /** The greatest token that any message has named. */
   #heard = 0;
-  /** The greatest token that another run has named as its own. */
-  #rival = 0;
-  #isOver = false;
+  /** A rival of this token has answered: nodes are its. */
+  #conceded = 0;
+  /** While standing by: the holder's key as it was seen last to change, and when. */
+  #seen: { revision: number; at: number } | undefined;
+  /** Why the run is over. */
+  #end: Error | undefined;
   /** How many connections there have been. */
   connections = 0;
 
   constructor(
     fence: Fence,
-    unavailableAfterMs: number,
+    settings: LeadershipSettings,
     connect: { name: string; inboxPrefix: string; options: NatsConnectionOptions },
     listener: LeadershipListener,
   ) {
     this.#fence = fence;
-    this.#unavailableAfterMs = unavailableAfterMs;
+    this.#settings = settings;
     this.#listener = listener;
     this.#watchUnavailable();
     this.connection = new Connection(connect.name, connect.inboxPrefix, connect.options, {
@@ -80,27 +106,42 @@ export class Leadership {
   }
 
   get state(): EngineReadiness {
-    if (this.#forbidden === undefined || this.#isOver) return this.#state;
+    if (this.#forbidden === undefined || this.#end !== undefined) return this.#state;
     return { phase: 'forbidden', ...this.#forbidden };
+  }
+
+  /**
+   * Resolves when the key has been signed since the call: this run held the cluster then.
+   *
+   * @throws (rejects) FailedPreconditionError: another run holds it, or this one is over;
+   *   UnavailableError: JetStream has not answered for `unavailableAfterMs`
+   */
+  async assertHeld(): Promise<void> {
+    if (this.#end !== undefined) throw this.#end;
+    const asked = new Promise<void>((resolve, reject) => {
+      this.#asked.push({ resolve, reject });
+    });
+    this.#look();
+    const { unavailableAfterMs, cluster } = this.#settings;
+    await within(unavailableAfterMs, asked, () => {
+      throw new UnavailableError(
+        `Whether this program still holds the cluster '${cluster}' could not be read for ${unavailableAfterMs} ms: ${this.#state.cause ?? 'JetStream does not answer'}`,
+      );
+    });
   }
 
   /**
    * Called when a message names the token of another run; `isItself`: that run has sent it. If the
    * token is greater than ours, the key is read again, which alone decides (unless JetStream has
    * lost the key). If this run still holds the cluster, our token is raised above the other one,
-   * because nodes that remember the other token would ignore us.
+   * because nodes that remember the other token would ignore us; not if that run lives.
    */
   doubt(token: number, isItself = false): void {
-    const { nats } = this.connection;
     const own = this.token;
-    if (nats === undefined || own === undefined) return;
-    if (token <= own || this.tooFarBy(token) > 0) return;
+    if (own === undefined || token <= own || this.tooFarBy(token) > 0) return;
+    if (token <= this.#conceded || (token <= this.#heard && !isItself)) return;
     this.#heard = Math.max(this.#heard, token);
-    if (isItself) {
-      this.#rival = Math.max(this.#rival, token);
-      this.#stopAsking?.();
-    }
-    void this.#hold(nats);
+    this.#look();
   }
 
   /**
@@ -112,13 +153,15 @@ export class Leadership {
     return ahead > FURTHEST_TOKEN ? ahead : 0;
   }
 
-  /** Ends the run, with its last state. The connection stays until `close()`. */
-  end(state: EngineReadiness): void {
-    this.#isOver = true;
+  /** Ends the run, with its last state, because of `error`. The connection stays until `close()`. */
+  end(state: EngineReadiness, error: Error): void {
+    if (this.#end !== undefined) return;
+    this.#end = error;
     this.#state = state;
     this.#unavailable?.clear();
-    this.#retry?.clear();
-    this.#stopAsking?.();
+    this.#next?.clear();
+    for (const { reject } of this.#asked) reject(error);
+    this.#asked = [];
   }
 
   /** Called after `end`: notes the end in the cluster's key, if that is possible, and disconnects. */
@@ -134,34 +177,40 @@ export class Leadership {
   #enter(state: EngineReadiness): void {
     const { phase, cause } = this.#state;
     // Each failed attempt to connect sets the same state again.
-    if (state.phase === 'connecting' && phase === state.phase && cause === state.cause) return;
+    if (state.phase !== 'ready' && phase === state.phase && cause === state.cause) return;
     this.#state = state;
     this.#listener.onChange();
   }
 
   #watchUnavailable(): void {
-    this.#unavailable ??= new Timer(this.#unavailableAfterMs, () => {
+    const { unavailableAfterMs } = this.#settings;
+    this.#unavailable ??= new Timer(unavailableAfterMs, () => {
       const { cause, remedy } = this.#state;
       const hint = remedy === undefined ? '' : `. What to do: ${remedy}`;
       const why = cause === undefined ? '' : `: ${cause}${hint}`;
-      const text = `The NATS servers were not available for ${this.#unavailableAfterMs} ms${why}`;
+      const text = `The NATS servers were not available for ${unavailableAfterMs} ms${why}`;
       this.#listener.onLost(new UnavailableError(text));
     });
   }
 
+  #areAvailable(): void {
+    this.#unavailable?.clear();
+    this.#unavailable = undefined;
+  }
+
   #onUp(nats: NatsConnection): void {
-    if (this.#isOver) return;
+    if (this.#end !== undefined) return;
     this.connections += 1;
     this.#forbidden = undefined;
     this.#listener.onConnection(nats);
     if (this.token === undefined) this.#enter({ phase: 'jetstream' });
     else this.#onHeld(nats);
-    void this.#hold(nats);
+    this.#look();
   }
 
   #onDown(cause: unknown, servers: string): void {
-    if (this.#isOver) return;
-    this.#retry?.clear();
+    if (this.#end !== undefined) return;
+    this.#next?.clear();
     this.#watchUnavailable();
     this.#listener.onDown();
     if (cause instanceof UnavailableError) this.#listener.onLost(cause);
@@ -176,38 +225,75 @@ export class Leadership {
     this.#listener.onChange();
   }
 
-  /** Writes or checks the key, then tells the listener whether this run holds the cluster. */
-  async #hold(nats: NatsConnection): Promise<void> {
-    if (this.#isHolding) return;
-    this.#isHolding = true;
+  #lookIn(ms: number): void {
+    this.#next?.clear();
+    this.#next = new Timer(ms, () => this.#look());
+  }
+
+  /** Takes or signs the key, unless that is on its way; tells those that have asked. */
+  #look(): void {
+    const { nats } = this.connection;
+    if (this.#isLooking || this.#end !== undefined || nats === undefined) return;
+    this.#next?.clear();
+    this.#isLooking = true;
+    const asked = this.#asked;
+    this.#asked = [];
     const heard = this.#heard;
+    void this.#hold(nats, heard).then((how) => {
+      this.#isLooking = false;
+      if (this.#end !== undefined) {
+        for (const { reject } of asked) reject(this.#end);
+        return;
+      }
+      if (how === 'held') for (const { resolve } of asked) resolve();
+      else this.#asked.unshift(...asked);
+      // Meanwhile a new connection or a message with a greater token may have come.
+      const isOutdated = this.connection.nats !== nats || this.#heard > heard;
+      const isAsked = how === 'held' && this.#asked.length > 0;
+      if (isOutdated || isAsked) this.#look();
+      else this.#lookIn(how === 'held' ? SIGN_MS : RETRY_MS);
+    });
+  }
+
+  async #hold(nats: NatsConnection, heard: number): Promise<'held' | 'not-held'> {
+    const before = this.token;
     try {
-      const before = this.token;
-      const token = await this.#fence.hold(nats, heard, () => this.#hasRival());
-      const isKnown = this.#state.phase === 'ready' && token === before;
-      if (!this.#isOver && this.connection.nats === nats && !isKnown) this.#onHeld(nats);
+      const isHeld = await this.#fence.hold(nats, heard, {
+        mayTake: (holder) => this.#mayTake(holder),
+        hasRival: async () => {
+          const hasRival = await this.#listener.hasRival();
+          if (hasRival) this.#conceded = Math.max(this.#conceded, heard);
+          return hasRival;
+        },
+      });
+      if (!isHeld || this.#end !== undefined) return 'not-held';
+      if (this.connection.nats !== nats) return 'held';
+      if (this.#state.phase !== 'ready' || this.token !== before) this.#onHeld(nats);
+      this.#listener.onSigned();
+      return 'held';
     } catch (error) {
-      if (!this.#isOver) this.#onNotHeld(nats, error);
-    } finally {
-      this.#isHolding = false;
-      // While the key was read, a new connection or a message with a greater token may have come.
-      const { nats: now } = this.connection;
-      const isOutdated = now !== nats || this.#heard > heard;
-      if (now !== undefined && isOutdated && !this.#isOver) void this.#hold(now);
+      if (this.#end === undefined) this.#onNotHeld(nats, error);
+      return 'not-held';
     }
   }
 
-  /** Whether a newer run is alive, whose key JetStream has lost. */
-  async #hasRival(): Promise<boolean> {
-    const isAlive = (): boolean => this.#rival > (this.token ?? 0);
-    if (isAlive()) return true;
-    this.#listener.onDoubt();
-    const asked = new Promise<void>((resolve) => {
-      this.#stopAsking = resolve;
-    });
-    await within(RIVAL_MS, asked, () => {});
-    // After `end`, answers as if there were a rival, so that this run does not write the key again.
-    return this.#isOver || isAlive();
+  /**
+   * Whether a run that has never held the cluster may take it: one that was closed, or does not answer
+   * any more, holds nothing.
+   */
+  async #mayTake({ run, revision }: Holder): Promise<boolean> {
+    const { onHeld, cluster } = this.#settings;
+    if (onHeld === 'takeOver' || run.ended !== undefined) return true;
+    const now = performance.now();
+    const isSigned = this.#seen !== undefined && this.#seen.revision !== revision;
+    if (this.#seen === undefined || isSigned) this.#seen = { revision, at: now };
+    const isQuiet = now - this.#seen.at > UNSIGNED_MS || this.#state.phase !== 'standby';
+    const lives = isSigned || !isQuiet || (await this.#listener.isAlive(run.run));
+    if (!lives) return this.#end === undefined;
+    if (onHeld === 'refuse') throw heldBy(cluster, run);
+    this.#areAvailable();
+    this.#enter({ phase: 'standby', ...standingBy(run.host, run.pid) });
+    return false;
   }
 
   #onNotHeld(nats: NatsConnection, error: unknown): void {
@@ -215,20 +301,13 @@ export class Leadership {
       this.#listener.onLost(error);
       return;
     }
-    if (this.connection.nats !== nats) return;
-    if (this.#state.phase !== 'ready') {
-      const why = explainFailure(failureOfJetStream(error), nats.getServer());
-      this.#enter({ phase: 'jetstream', ...why });
-    }
-    this.#retry?.clear();
-    this.#retry = new Timer(RETRY_MS, () => {
-      if (this.connection.nats === nats) void this.#hold(nats);
-    });
+    if (this.connection.nats !== nats || this.#state.phase === 'ready') return;
+    const why = explainFailure(failureOfJetStream(error), nats.getServer());
+    this.#enter({ phase: 'jetstream', ...why });
   }
 
   #onHeld(nats: NatsConnection): void {
-    this.#unavailable?.clear();
-    this.#unavailable = undefined;
+    this.#areAvailable();
     this.#enter({ phase: 'ready' });
     this.#listener.onHeld(nats);
   }

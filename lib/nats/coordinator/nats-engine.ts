@@ -21,6 +21,7 @@ import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/thrown-value.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import type { VariableStore } from '../../cluster/variables/variable-store.ts';
+import { clusterClosed } from '../../errors/cluster-closed.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import {
   type Explanation,
@@ -38,6 +39,7 @@ import type { ModuleHooks } from '../../pool/worker/module-options.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { ParameterServers } from '../variables/parameter-servers.ts';
 import {
+  type Alive,
   json,
   type NodeInfo,
   type ProbeReply,
@@ -58,12 +60,12 @@ import { doctorReport } from './doctor-report.ts';
 import { endSessions } from './end-sessions.ts';
 import { Fence } from './fence.ts';
 import { GivenUp } from './given-up.ts';
-import { Leadership } from './leadership.ts';
+import { Leadership, type OnHeld } from './leadership.ts';
+import { OtherRuns } from './other-runs.ts';
 import { Probes } from './probes.ts';
 import { Session } from './session.ts';
 import { StopArbiter } from './stop-arbiter.ts';
 import { type ClusterTask, ClusterTasks, stuckThread } from './tasks.ts';
-import { WhoMessages } from './who-messages.ts';
 
 const log = debuglog('allstop');
 
@@ -75,6 +77,7 @@ export type NatsSettings = ModuleHooks & {
   readonly minWorkers: number | undefined;
   readonly unavailableAfterMs: number;
   readonly lostAfterMs: number;
+  readonly onHeld: OnHeld;
   readonly definition: string | undefined;
   readonly replicas: number;
   readonly workerStart: WorkerStart;
@@ -92,7 +95,7 @@ export class NatsEngine implements Engine {
   readonly #byNode = new Map<string, Session>();
   readonly #givenUp = new GivenUp();
   readonly #leadership: Leadership;
-  readonly #who: WhoMessages;
+  readonly #others: OtherRuns;
   readonly #addressChecks: AddressChecks;
   readonly #refused = new RefusedNodes();
   readonly #probes: Probes;
@@ -115,7 +118,10 @@ export class NatsEngine implements Engine {
     const fence = new Fence(settings.cluster, settings.replicas, own);
     this.#tasks = new ClusterTasks(settings.expect, settings.minWorkers, settings.workerStart);
     const state = (): EngineReadiness => this.#leadership.state;
-    this.#servers = new ParameterServers(this.#tasks, this.#sessions, state);
+    this.#servers = new ParameterServers(this.#tasks, this.#sessions, {
+      state,
+      assertHeld: () => this.assertHeld(),
+    });
     this.#malformed = new MalformedMessages('The coordinator', settings.cluster);
     this.#addressChecks = new AddressChecks({
       unregisteredTasks: () => this.#tasks.all.filter(({ phase }) => phase === 'unregistered'),
@@ -142,10 +148,12 @@ export class NatsEngine implements Engine {
     const name = `allstop ${settings.cluster}`;
     const inboxPrefix = this.#subjects.inbox('coordinator');
     const connect = { name, inboxPrefix, options };
-    this.#leadership = new Leadership(fence, settings.unavailableAfterMs, connect, {
+    this.#leadership = new Leadership(fence, settings, connect, {
       onConnection: (nats) => this.#subscribe(nats),
       onHeld: (nats) => this.#onHeld(nats),
-      onDoubt: () => this.#who.say(),
+      onSigned: () => this.#others.sayAlive(),
+      isAlive: (run) => this.#others.isAlive(run),
+      hasRival: () => this.#others.hasRival(),
       onDown: () => {
         this.#probes.stop();
         this.#addressChecks.stop();
@@ -157,8 +165,9 @@ export class NatsEngine implements Engine {
         host.changed();
       },
     });
-    this.#who = new WhoMessages(this.#run, this.#leadership, (message) => {
-      this.#publish(this.#subjects.who, message);
+    this.#others = new OtherRuns(own, this.#leadership, {
+      send: (message) => void this.#publish(this.#subjects.who, message),
+      onTwo: (other) => warnOfTwo(settings.cluster, other, this.#leadership.token ?? 0),
     });
     this.#stops = new StopArbiter(host.coordinator, {
       broadcast: (stop) => {
@@ -220,6 +229,10 @@ export class NatsEngine implements Engine {
     return this.#servers.ownedBy(owner);
   }
 
+  async assertHeld(): Promise<void> {
+    await this.#leadership.assertHeld();
+  }
+
   /** Does nothing: the connection keeps the program alive until the cluster is closed. */
   setNeeded(): void {}
 
@@ -244,7 +257,7 @@ export class NatsEngine implements Engine {
     this.#isOver = true;
     this.#clearTimers();
     this.#dispatcher.isOpen = false;
-    if (this.#leadership.state.phase !== 'failed') this.#leadership.end({ phase: 'closed' });
+    this.#leadership.end({ phase: 'closed' }, clusterClosed());
     const sessions = [...this.#sessions.values()];
     await endSessions(sessions, this.#leadership.connection.nats !== undefined);
     this.#sessions.clear(); // first, so that no session counts as lost
@@ -267,7 +280,7 @@ export class NatsEngine implements Engine {
     this.#stops.hurry();
     this.#isOver = true;
     this.#clearTimers();
-    this.#leadership.end({ phase: 'failed', cause: error.message });
+    this.#leadership.end({ phase: 'failed', cause: error.message }, error);
     this.#servers.fail(error);
     this.#dispatcher.isOpen = false;
     this.#host.failed(error);
@@ -293,7 +306,7 @@ export class NatsEngine implements Engine {
       else this.#stops.heard(stop);
     });
     listen(subjects.who, ({ data, reply }) => {
-      if (!this.#who.receive(data, reply)) this.#malformed.drop('a who');
+      if (!this.#others.receive(data, reply)) this.#malformed.drop('a who');
     });
     listen(subjects.report, (message) => {
       const report = doctorReport({
@@ -308,7 +321,7 @@ export class NatsEngine implements Engine {
   }
 
   #onHeld(nats: NatsConnection): void {
-    this.#who.say();
+    this.#others.say();
     for (const session of this.#sessions.values()) {
       // Frames were cut to the length that the last connection permitted.
       if (session.channel.fits(nats.info?.max_payload)) session.channel.resume();
@@ -595,4 +608,15 @@ export class NatsEngine implements Engine {
     if (task.session !== session) return;
     if (task.enter('silent', cause, remedy)) this.#host.changed();
   }
+}
+
+function warnOfTwo(cluster: string, { host, pid, since, token }: Alive, own: number): void {
+  const which =
+    token > own ? 'which is newer, and has the workers that hear both' : 'which is older';
+  process.emitWarning(
+    `Another program runs the cluster '${cluster}', too (${host}, pid ${pid}, since ${since}), ${which}. ` +
+      'Each holds a key of its own, since they use different JetStreams (another `jetstream.domain`): ' +
+      'end one of the two, or give it another cluster name',
+    { code: 'ALLSTOP_TWO_COORDINATORS' },
+  );
 }

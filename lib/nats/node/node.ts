@@ -284,8 +284,10 @@ export class ClusterNode {
 
   #subscribe(nats: NatsConnection): void {
     this.#on(nats, this.#subjects.who, (message) => {
-      const who = parseControl(message.data, 'who');
+      const who = parseControl(message.data, 'who', 'ask', 'alive');
       if (who === undefined) this.#malformed.drop('a who');
+      else if (who.kind !== 'who')
+        return; // between coordinators
       else if (message.reply !== undefined && message.reply !== '') {
         message.respond(json({ kind: 'hello', info: this.#info() }));
       } else if (who.token >= this.#token) {

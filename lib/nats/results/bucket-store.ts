@@ -15,7 +15,7 @@ import type { ObjectStore } from '@nats-io/obj';
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { ResultStore } from '../../cluster/results/result-store.ts';
 import { Turns } from '../../cluster/results/turns.ts';
-import { UnavailableError } from '../../errors/errors.ts';
+import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import { Connection, load } from '../connection/connection.ts';
 import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
@@ -72,16 +72,18 @@ export class BucketStore implements ResultStore {
     });
   }
 
-  async put(name: string, record: Uint8Array): Promise<void> {
+  async put(name: string, record: Uint8Array, mayWrite: () => Promise<void>): Promise<void> {
     await this.#tryTo('written', async (opened) => {
       const kv = await opened.kv;
       const most = roomInMessage(opened.nats);
       if (record.byteLength <= Math.min(LARGEST_INLINE, most)) {
+        await mayWrite();
         await kv.put(name, record);
         return;
       }
       const objects = await this.#objectsOf(opened);
-      await this.#turns.take(() => writeObject(objects, name, record, most));
+      await this.#turns.take(() => writeObject(objects, name, record, most, mayWrite));
+      await mayWrite();
       await kv.put(name, MARK);
     });
   }
@@ -106,6 +108,7 @@ export class BucketStore implements ResultStore {
         return await body(opened);
       } catch (error) {
         if (error instanceof UnavailableError) throw error; // a package is missing
+        if (error instanceof FailedPreconditionError) throw error; // of `mayWrite`
         if (this.#opened === opened) this.#opened = undefined; // the bucket may be made again
         const isLost = nats.isClosed() || this.#connection?.nats !== nats;
         if (!isLost || this.#isClosed) {

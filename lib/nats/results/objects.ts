@@ -28,22 +28,32 @@ export function roomInMessage({ info }: NatsConnection): number {
   );
 }
 
-/** @param most - how many bytes a message may have (`roomInMessage`) */
+/**
+ * @param most - how many bytes a message may have (`roomInMessage`)
+ * @param mayWrite - awaited before the last chunk, without which there is no object
+ */
 export async function writeObject(
   objects: ObjectStore,
   name: string,
   bytes: Uint8Array,
   most: number,
+  mayWrite: () => Promise<void>,
 ): Promise<void> {
   const size = Math.min(CHUNK_BYTES, most);
   let at = 0;
   // In chunks: the client copies what is left of a larger piece with each chunk that it sends.
-  const chunks = new ReadableStream<Uint8Array>({
-    pull(controller) {
-      if (at >= bytes.byteLength) controller.close();
-      else controller.enqueue(bytes.subarray(at, (at += size)));
+  const source = {
+    async pull(controller: ReadableStreamDefaultController<Uint8Array>) {
+      if (at < bytes.byteLength) {
+        controller.enqueue(bytes.subarray(at, (at += size)));
+        return;
+      }
+      await mayWrite();
+      controller.close();
     },
-  });
+  };
+  // No piece is pulled ahead: the client has stored all others when it asks for the end.
+  const chunks = new ReadableStream(source, { highWaterMark: 0 });
   await objects.put({ name, options: { max_chunk_size: size } }, chunks);
 }
 

@@ -79,6 +79,14 @@ export interface ServerTasks {
   readonly expectedServers: readonly number[] | undefined;
 }
 
+/** The run's hold of the cluster. */
+export interface Hold {
+  /** How the connection is. */
+  state(): EngineReadiness;
+  /** `Engine.assertHeld` */
+  assertHeld(): Promise<void>;
+}
+
 /** A range, and the server that keeps it. */
 type Part = Range & { readonly server: NodeLine };
 /** The values of a variable's parts; all of it for messages to workers, when one was made. */
@@ -100,7 +108,7 @@ type Pending = {
 export class ParameterServers implements VariableStore {
   readonly #tasks: ServerTasks;
   readonly #sessions: ReadonlyMap<string, NodeLine>;
-  readonly #engine: () => EngineReadiness;
+  readonly #hold: Hold;
   #owner: object = this;
   readonly #changes = new ChangeListeners();
   /** By name; a promise of one that is on its way to its server. */
@@ -127,21 +135,12 @@ export class ParameterServers implements VariableStore {
   #places: readonly number[] | undefined;
   /** Why no operation is possible any more. */
   #end: Error | undefined;
-  /** `#end` is that the program has closed the cluster. */
-  #isClosed = false;
 
-  /**
-   * @param sessions - all of the run, also those that are away
-   * @param engine - how the connection is
-   */
-  constructor(
-    tasks: ServerTasks,
-    sessions: ReadonlyMap<string, NodeLine>,
-    engine: () => EngineReadiness,
-  ) {
+  /** @param sessions - all of the run, also those that are away */
+  constructor(tasks: ServerTasks, sessions: ReadonlyMap<string, NodeLine>, hold: Hold) {
     this.#tasks = tasks;
     this.#sessions = sessions;
-    this.#engine = engine;
+    this.#hold = hold;
     this.#places = tasks.expectedServers;
   }
 
@@ -191,6 +190,10 @@ export class ParameterServers implements VariableStore {
         await variable.assign(definition.type === 0 ? (value[0] as number) : value);
     });
     await Promise.all(asked);
+  }
+
+  async assertHeld(): Promise<void> {
+    await this.#hold.assertHeld();
   }
 
   forget(closure: number): void {
@@ -244,7 +247,6 @@ export class ParameterServers implements VariableStore {
   }
 
   close(): void {
-    this.#isClosed = this.#end === undefined;
     this.fail(clusterClosed());
   }
 
@@ -261,7 +263,7 @@ export class ParameterServers implements VariableStore {
 
   #unavailable(): Error {
     const { message } = this.#end as Error;
-    if (this.#isClosed) return new FailedPreconditionError(message);
+    if (this.#end instanceof FailedPreconditionError) return this.#end; // closed, or taken over
     return new UnavailableError(`The cluster's variables are gone: ${message}`, {
       cause: this.#end,
     });
@@ -370,7 +372,7 @@ export class ParameterServers implements VariableStore {
     this.#seeking += 1;
     const late = (): never => {
       const missing = indexes().find((index) => session(index) === undefined);
-      const why = whyNone(missing, this.#engine());
+      const why = whyNone(missing, this.#hold.state());
       throw new UnavailableError(
         `The variable '${name}' has no parameter server after ${timeoutMs} ms: ${why}`,
       );

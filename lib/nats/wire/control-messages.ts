@@ -66,6 +66,18 @@ export type NodeInfo = {
 };
 
 export type Who = { kind: 'who'; run: string; token: number };
+/** A coordinator asks another, `of`, whether it holds the cluster; '': any. */
+export type Ask = { kind: 'ask'; run: string; of: string };
+/** A coordinator says that it holds the cluster; `to`: to the one that has asked. */
+export type Alive = {
+  kind: 'alive';
+  run: string;
+  token: number;
+  host: string;
+  pid: number;
+  since: string;
+  to?: string;
+};
 export type Hello = { kind: 'hello'; info: NodeInfo };
 /** The node ends. Without it the node might come back, and its session would be kept. */
 export type Bye = { kind: 'bye'; node: string; session: string };
@@ -159,10 +171,18 @@ function areVitals(value: unknown): boolean {
   return [loopDelayMs, load, freeMemory].every((each) => isMaybe(isAmount, each));
 }
 
-type Control = Who | Hello | Bye | Welcome | Refused | Probe;
+type Control = Who | Ask | Alive | Hello | Bye | Welcome | Refused | Probe;
 
 const controls: Record<Control['kind'], (value: Record<string, unknown>) => boolean> = {
   who: ({ run, token }) => isName(run) && isCount(token),
+  ask: ({ run, of }) => isName(run) && (of === '' || isName(of)),
+  alive: ({ run, token, host, pid, since, to }) =>
+    isName(run) &&
+    isCount(token) &&
+    isWord(host) &&
+    isCount(pid) &&
+    isWord(since) &&
+    isMaybe(isName, to),
   hello: ({ info }) => isInfo(info),
   bye: ({ node, session }) => isName(node) && isName(session),
   welcome: ({ run, token, session, task, retries, setup, teardown, definition, ...durations }) =>

@@ -51,6 +51,8 @@ export interface CallsHost {
   sharesMemory(): boolean;
   /** `Engine.whyNowhere` */
   whyNowhere(placement: Placement): string | undefined;
+  /** `Engine.assertHeld` */
+  assertHeld(): Promise<void>;
   /** A closure was put in the queue, or waits for room there. */
   onPut(): void;
   /** Why no worker is ready, as a sentence; '' while one is. */
@@ -95,6 +97,7 @@ export class Calls {
         host.onPut(); // while it was held, nothing may have kept the program alive
       },
       decide: (closure, outcome) => rules.decide(closure, outcome),
+      assertHeld: () => host.assertHeld(),
     });
   }
 

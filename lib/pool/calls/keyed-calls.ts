@@ -35,6 +35,8 @@ export interface KeyedCallsHost {
   hold(call: Call, options: CheckedOptions, settle: Settle): HeldClosure;
   /** Queues a closure that was held. */
   release(closure: Closure): void;
+  /** `Engine.assertHeld` */
+  assertHeld(): Promise<void>;
   /** `ClosureRules.decide` */
   decide(closure: Closure, outcome: ClosureOutcome): void;
 }
@@ -276,7 +278,7 @@ export class KeyedCalls {
       const value = pack(functionName, result);
       const definition = this.#definition;
       const header: Header = { function: functionName, key, definition, arguments: hash };
-      await this.#store.put(name, encodeRecord(header, value));
+      await this.#store.put(name, encodeRecord(header, value), () => this.#host.assertHeld());
       run.found = value;
       this.#end(run, { state: 'ready', value: undefined });
     } catch (error) {

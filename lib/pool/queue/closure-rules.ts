@@ -117,7 +117,8 @@ export class ClosureRules implements ClusterHost {
   /** @returns undefined as long as workers can still become ready */
   whyNeverReady(): NeverReady | undefined {
     if (this.#failure !== undefined) {
-      return { why: this.#failure.message, cause: this.#failure.cause ?? this.#failure };
+      const { message: why, cause = this.#failure } = this.#failure;
+      return { why, cause, error: this.#failure };
     }
     if (this.#isClosed) return { why: 'the cluster is closed', cause: undefined };
     if (!this.coordinator.shouldStop()) return undefined;

@@ -5,13 +5,13 @@ import { addAbortListener, removeAbortListener } from '../../base/abort-listener
 import { shownWhole } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
 import { turn } from '../../base/turn.ts';
-import { ClusterNotReadyError } from '../../errors/errors.ts';
+import { ClusterNotReadyError, FailedPreconditionError } from '../../errors/errors.ts';
 import { importing } from '../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
 import type { ChangeListeners } from './change-listeners.ts';
 
 /** Why a cluster can never become ready. */
-export type NeverReady = { why: string; cause: unknown; isStop?: boolean };
+export type NeverReady = { why: string; cause: unknown; isStop?: boolean; error?: Error };
 
 export type ReadyWait = {
   report: () => ReadinessReport;
@@ -25,7 +25,7 @@ export type ReadyWait = {
 };
 
 /**
- * Rejects with ClusterNotReadyError, the reason of `signal`, or the error that `onProgress` throws.
+ * Rejects with ClusterNotReadyError, FailedPreconditionError (another program holds the cluster), the reason of `signal`, or the error that `onProgress` throws.
  */
 export function whenReady(options: ReadyWait): Promise<void> {
   const { whyNever, interrupted, changes, timeoutMs, signal } = options;
@@ -62,7 +62,9 @@ export function whenReady(options: ReadyWait): Promise<void> {
         return;
       }
       const never = whyNever();
-      if (never !== undefined) notReady(`: ${never.why}`, never);
+      // The program has lost what it would have to become ready for.
+      if (never?.error instanceof FailedPreconditionError) end(() => reject(never.error as Error));
+      else if (never !== undefined) notReady(`: ${never.why}`, never);
       else if (found.ready) end(resolve);
     };
     const onAbort = (): void => end(() => reject(signal?.reason as Error));

@@ -174,6 +174,15 @@ export interface Engine {
    * @param owner - the ClusterCoordinator
    */
   variables?(owner: object): VariableStore;
+  /**
+   * Resolves when it is certain that, at some time since the call, no other program had taken over
+   * what the engine runs on. Left out by an engine that nobody can take over. What this program
+   * writes outside itself (a checkpoint, a result) is written only then.
+   *
+   * @throws (rejects) FailedPreconditionError: another has, or the cluster is closed;
+   *   UnavailableError: it cannot be found out
+   */
+  assertHeld?(): Promise<void>;
   /** Whether arguments may contain SharedArrayBuffers. False if it is left out. */
   readonly sharesMemory?: boolean;
   /**

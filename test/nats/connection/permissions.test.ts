@@ -219,8 +219,9 @@ describe('each permission is needed', { tags: 'long' }, () => {
       return await byCoordinator(newer);
     };
     const first = who === 'doctor' ? [story()] : [byCoordinator(cluster), byWorker(), story()];
+    // The older run, which the newer has superseded, ends without having noticed.
+    expect(await Promise.any(first)).toBe(who);
     for (const each of first) each.catch(() => {}); // the others end with the cluster
-    expect(await Promise.race(first)).toBe(who);
   });
 });
 

@@ -44,9 +44,7 @@ it('harms none of those that ran beside it, with one retry', { timeout: 120_000 
   const cluster = scene.coordinator({ lostAfterMs: 1_000 }, { retries: 1 });
   supervise(0);
   await cluster.ready();
-  const harmless = ['a', 'b', 'c'].map((name) =>
-    cluster.run('holdAndSay', [visits.path, name]),
-  );
+  const harmless = ['a', 'b', 'c'].map((name) => cluster.run('holdAndSay', [visits.path, name]));
   const killer = cluster.run('holdAndKill', [visits.path, 'killer']);
   killer.catch(() => {});
   const [first] = await Promise.all(['killer', 'a', 'b', 'c'].map((name) => visits.next(name)));
@@ -85,5 +83,6 @@ it('harms none of those that were sent in advance', { timeout: 120_000 }, async 
   for (const line of readFileSync(path, 'utf8').trim().split('\n')) {
     starts.set(line, (starts.get(line) ?? 0) + 1);
   }
-  for (const [n, count] of starts) if (!n.startsWith('-')) expect([n, count <= 2]).toEqual([n, true]);
+  for (const [n, count] of starts)
+    if (!n.startsWith('-')) expect([n, count <= 2]).toEqual([n, true]);
 });

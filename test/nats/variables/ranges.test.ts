@@ -225,7 +225,7 @@ describe('a server that refuses its part of an update', () => {
         expectedServers: [0, 1],
       },
       new Map(),
-      () => ({ phase: 'ready' }),
+      { state: () => ({ phase: 'ready' }), assertHeld: async () => {} },
     );
     const answerAll = (refusing?: NodeLine): void => {
       for (const [line, id, operation] of sent.splice(0)) {
