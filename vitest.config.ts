@@ -96,6 +96,7 @@ export default defineConfig({
       'allstop/nats': path('dist/nats/index.js'),
       'allstop/testing': path('dist/testing/index.js'),
       'allstop/sqlite': path('dist/sqlite/index.js'),
+      'allstop/http': path('dist/http/index.js'),
       allstop: path('dist/index.js'),
     },
   },

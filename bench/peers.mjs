@@ -18,6 +18,7 @@ const PEERS = {
   ioredis: '6.0.0',
   'close-with-grace': '2.5.0',
   pyodide: '314.0.7',
+  express: '5.3.0',
 };
 
 export const peerFolder = (name) => join(folder, 'node_modules', name);

@@ -15,6 +15,7 @@ export const inputOptions = {
     'nats/index': lib('nats/index.ts'),
     'testing/index': lib('testing/index.ts'),
     'sqlite/index': lib('sqlite/index.ts'),
+    'http/index': lib('http/index.ts'),
     'allstop-worker': lib('allstop-worker.ts'),
     'cli/main': lib('cli/program.ts'),
     'cli/probe-process': lib('cli/doctor/probe-process.ts'),

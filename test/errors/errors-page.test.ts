@@ -22,10 +22,13 @@ const errors = Object.values(allstop).filter(
 );
 
 describe('the error classes', () => {
-  it.each(['cluster', 'nats', 'testing', 'sqlite'])('are exported by allstop/%s', async (entry) => {
-    const exported = (await import(`allstop/${entry}`)) as Record<string, unknown>;
-    for (const each of errors) expect(exported[each.name], each.name).toBe(each);
-  });
+  it.each(['cluster', 'nats', 'testing', 'sqlite', 'http'])(
+    'are exported by allstop/%s',
+    async (entry) => {
+      const exported = (await import(`allstop/${entry}`)) as Record<string, unknown>;
+      for (const each of errors) expect(exported[each.name], each.name).toBe(each);
+    },
+  );
 });
 
 describe('docs/errors.md', () => {

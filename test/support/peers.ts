@@ -6,7 +6,11 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = `${root}build-bench`;
 
-type Peers = { fetchPeers(): void; compilePeer(name: string, binary: string): void };
+type Peers = {
+  fetchPeers(): void;
+  compilePeer(name: string, binary: string): void;
+  importPeer(name: string): Promise<unknown>;
+};
 
 /** Fetches the packages of bench/peers.mjs, once for a checkout. */
 export async function fetchPeers(): Promise<Peers> {

@@ -1,0 +1,281 @@
+/**
+ * What is open at a server: its connections, and the requests in flight on them.
+ *
+ * A connection is listed by the socket from which its requests are read: until the handshake of TLS
+ * has ended that is the accepted socket, then the one of TLS.
+ */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2Session, Http2Stream } from 'node:http2';
+import type { Server, Socket } from 'node:net';
+import { type TLSSocket, Server as TlsServer } from 'node:tls';
+import { turn } from '../base/turn.ts';
+import { listenAlongside } from './alongside.ts';
+import { acceptedSocket, earlierConnections } from './earlier.ts';
+
+/** A server with the methods that only those of HTTP have. */
+export type AnyServer = Server & {
+  updateSettings?: unknown;
+  closeIdleConnections?(): void;
+  closeAllConnections?(): void;
+};
+
+type Http1 = { readonly is: 'http1'; readonly answers: ServerResponse[]; idleAtByte: number };
+
+/** What a connection is used for. */
+type Use =
+  | { readonly is: 'handshake' }
+  | Http1
+  | { readonly is: 'http2' } // its streams are counted by session
+  /** No requests, or no longer: it is in flight until it closes. */
+  | { readonly is: 'whole' };
+
+const newHttp1 = (): Http1 => ({ is: 'http1', answers: [], idleAtByte: 0 });
+
+export class Connections {
+  readonly #server: AnyServer;
+  readonly #isTls: boolean;
+  readonly #protocol: 'http1' | 'http2' | 'whole';
+  readonly #open = new Map<Socket, Use>();
+  /** The streams in flight of each session. */
+  readonly #sessions = new Map<Http2Session, Set<Http2Stream>>();
+  readonly #whenEmpty = new Set<() => void>();
+  readonly #stopListening: () => void;
+  #closings = 0;
+
+  constructor(server: AnyServer) {
+    this.#server = server;
+    this.#isTls = server instanceof TlsServer;
+    if (server.updateSettings !== undefined) this.#protocol = 'http2';
+    else this.#protocol = server.closeIdleConnections === undefined ? 'whole' : 'http1';
+    for (const { socket, isHttp1, response } of earlierConnections(server)) {
+      if (isHttp1) this.#addHttp1(socket, response);
+      else this.#add(socket, { is: 'whole' });
+    }
+    this.#stopListening = this.#listen();
+  }
+
+  /** Takes the listeners off the server. */
+  forget(): void {
+    this.#stopListening();
+  }
+
+  get inFlight(): number {
+    let count = 0;
+    for (const [socket, use] of this.#open) {
+      if (use.is === 'whole') count++;
+      else if (use.is === 'http1') count += use.answers.length || Number(hasBegun(socket, use));
+    }
+    for (const streams of this.#sessions.values()) count += streams.size;
+    return count;
+  }
+
+  /**
+   * From now on each answer is the last one of its connection, and idle connections are closed.
+   *
+   * @returns what undoes it
+   */
+  close(): () => void {
+    this.#closings++;
+    for (const use of this.#open.values()) {
+      const last = use.is === 'http1' ? use.answers.at(-1) : undefined;
+      if (last !== undefined) announceClose(last);
+    }
+    // A request that has come by now is in the socket: after a turn it is in flight.
+    const closeIdle = (): void => void turn().then(() => this.#closeIdle());
+    closeIdle();
+    // `server.close()` calls it. Node's own cuts answers that have ended, and are still being sent.
+    const server = this.#server;
+    const isOurs = this.#closings === 1 && server.closeIdleConnections !== undefined;
+    const own = Object.getOwnPropertyDescriptor(server, 'closeIdleConnections');
+    if (isOurs) server.closeIdleConnections = closeIdle;
+    return () => {
+      this.#closings--;
+      if (!isOurs) return;
+      if (own === undefined) delete server.closeIdleConnections;
+      else Object.defineProperty(server, 'closeIdleConnections', own);
+    };
+  }
+
+  destroyAll(): void {
+    for (const socket of this.#open.keys()) socket.destroy();
+    this.#server.closeAllConnections?.(); // those that were open before anybody looked
+  }
+
+  /** Resolves when no connection is open. */
+  async empty(): Promise<void> {
+    if (this.#open.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#whenEmpty.add(resolve);
+    });
+  }
+
+  /** Closes what is idle, and each session of HTTP/2 once its streams have ended. */
+  #closeIdle(): void {
+    for (const [socket, use] of this.#open) {
+      const isIdle = use.is === 'http1' && use.answers.length === 0 && !hasBegun(socket, use);
+      if (isIdle || use.is === 'handshake') socket.destroy();
+    }
+    for (const session of this.#sessions.keys()) session.close();
+  }
+
+  #listen(): () => void {
+    const server = this.#server;
+    const fixed = {
+      connection: (socket: Socket) => {
+        this.#add(socket, this.#isTls ? { is: 'handshake' } : this.#useOf(socket));
+      },
+      secureConnection: (socket: TLSSocket) => {
+        const accepted = acceptedSocket(socket);
+        if (accepted !== undefined) this.#open.delete(accepted);
+        this.#add(socket, this.#useOf(socket));
+      },
+      session: (session: Http2Session) => void this.#streamsOf(session),
+      stream: (stream: Http2Stream) => this.#streamed(stream),
+    };
+    for (const [event, listener] of Object.entries(fixed)) {
+      server.prependListener(event, listener as () => void);
+    }
+    const asked = (request: IncomingMessage, response: ServerResponse): void => {
+      if (request.httpVersionMajor < 2) this.#asked(request, response);
+    };
+    const upgraded = ({ socket, httpVersionMajor }: IncomingMessage): void => {
+      if (httpVersionMajor < 2) this.#add(socket, { is: 'whole' });
+    };
+    const leave = listenAlongside(server, {
+      request: asked,
+      checkContinue: asked,
+      checkExpectation: asked,
+      upgrade: upgraded,
+      connect: upgraded,
+    });
+    return () => {
+      leave();
+      for (const [event, listener] of Object.entries(fixed)) {
+        server.off(event, listener as () => void);
+      }
+    };
+  }
+
+  #useOf(socket: Socket): Use {
+    if (this.#protocol === 'whole') return { is: 'whole' };
+    const isHttp2 =
+      this.#protocol === 'http2' && (!this.#isTls || (socket as TLSSocket).alpnProtocol === 'h2');
+    return isHttp2 ? { is: 'http2' } : newHttp1();
+  }
+
+  #add(socket: Socket, use: Use): void {
+    const isNew = !this.#open.has(socket);
+    this.#open.set(socket, use);
+    if (!isNew) return;
+    socket.once('close', () => {
+      this.#open.delete(socket);
+      if (this.#open.size > 0) return;
+      for (const each of this.#whenEmpty) each();
+      this.#whenEmpty.clear();
+    });
+    // Else a client that does not answer the end of a session would hold up the end.
+    if (use.is === 'http2') {
+      socket.once('finish', () => {
+        if (this.#closings > 0) socket.destroy();
+      });
+    }
+  }
+
+  #addHttp1(socket: Socket, response: ServerResponse | undefined): void {
+    const use = newHttp1();
+    this.#add(socket, use);
+    if (response === undefined) use.idleAtByte = socket.bytesRead;
+    else this.#answering(socket, use, response);
+  }
+
+  #asked({ socket }: IncomingMessage, response: ServerResponse): void {
+    const use = this.#open.get(socket);
+    if (use?.is === 'http1') this.#answering(socket, use, response);
+    else this.#addHttp1(socket, response);
+  }
+
+  /** A request is in flight until its answer is written and its body is read. */
+  #answering(socket: Socket, use: Http1, response: ServerResponse): void {
+    const request = response.req;
+    const before = use.answers.at(-1);
+    use.answers.push(response);
+    if (this.#closings > 0) {
+      if (before !== undefined) takeBackClose(before); // the client sends without waiting
+      announceClose(response);
+    }
+    const end = (): void => {
+      const index = use.answers.indexOf(response);
+      if (index === -1 || !(request.complete || socket.destroyed)) return;
+      use.answers.splice(index, 1);
+      if (use.answers.length > 0) return;
+      use.idleAtByte = socket.bytesRead;
+      // The answer may have begun before the closing, and have promised that more are welcome.
+      if (this.#closings > 0) socket.destroySoon();
+    };
+    response.once('close', () => {
+      end();
+      if (!request.complete) request.once('end', end).once('close', end);
+    });
+  }
+
+  #streamsOf(session: Http2Session): Set<Http2Stream> {
+    let streams = this.#sessions.get(session);
+    if (streams === undefined) {
+      streams = new Set();
+      this.#sessions.set(session, streams);
+      session.once('close', () => this.#sessions.delete(session));
+    }
+    return streams;
+  }
+
+  #streamed(stream: Http2Stream): void {
+    const { session } = stream;
+    if (session === undefined) return; // destroyed meanwhile
+    const streams = this.#streamsOf(session);
+    streams.add(stream);
+    stream.once('close', () => streams.delete(stream));
+    if (this.#closings > 0) session.close();
+  }
+}
+
+/** Whether part of a request has come whose head is not complete. */
+function hasBegun(socket: Socket, use: Http1): boolean {
+  return socket.bytesRead > use.idleAtByte;
+}
+
+const announced = new WeakSet<ServerResponse>();
+
+/** The client learns that the connection takes no further request. */
+function announceClose(response: ServerResponse): void {
+  if (response.headersSent || response.getHeader('connection') === 'close') return;
+  response.setHeader('connection', 'close');
+  announced.add(response);
+}
+
+/** After an answer with `connection: close` none that follows is sent. */
+function takeBackClose(response: ServerResponse): void {
+  if (announced.delete(response) && !response.headersSent) {
+    response.setHeader('connection', 'keep-alive');
+  }
+}
+
+const shared = new WeakMap<AnyServer, { connections: Connections; users: number }>();
+
+/** The one list of a server, for each who asks, until `giveBack` has been called as often. */
+export function connectionsOf(server: AnyServer): Connections {
+  let entry = shared.get(server);
+  if (entry === undefined) {
+    entry = { connections: new Connections(server), users: 0 };
+    shared.set(server, entry);
+  }
+  entry.users++;
+  return entry.connections;
+}
+
+export function giveBack(server: AnyServer): void {
+  const entry = shared.get(server);
+  if (entry === undefined || --entry.users > 0) return;
+  shared.delete(server);
+  entry.connections.forget();
+}
