@@ -92,6 +92,7 @@ export default defineConfig({
   resolve: {
     // The built package, as its users import it.
     alias: {
+      'allstop/pool': path('dist/pool/index.js'),
       'allstop/cluster': path('dist/cluster/index.js'),
       'allstop/nats': path('dist/nats/index.js'),
       'allstop/testing': path('dist/testing/index.js'),

@@ -11,6 +11,7 @@ const lib = (file) => join(root, 'lib', file);
 export const inputOptions = {
   input: {
     index: lib('index.ts'),
+    'pool/index': lib('pool/index.ts'),
     'cluster/index': lib('cluster/index.ts'),
     'nats/index': lib('nats/index.ts'),
     'testing/index': lib('testing/index.ts'),

@@ -8,6 +8,7 @@ import {
   checkSignal,
   invalidType,
 } from '../base/arguments.ts';
+import { rejection } from '../base/callers-frames.ts';
 import { showAs } from '../base/inspect.ts';
 import { within } from '../base/timer.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
@@ -83,6 +84,16 @@ const used = new WeakSet<Strategy>();
 const READY_MS = 60_000;
 
 /**
+ * Closes the cluster at the coordinator's stop, when nothing is left to run, or after `drainMs`: until
+ * then it takes calls. `close` before takes the hook away.
+ */
+export let closeAtStop: (
+  cluster: ClusterCoordinator,
+  coordinator: Coordinator,
+  drainMs: number,
+) => void;
+
+/**
  * Runs exported functions on a cluster of workers. TensorFlow's ClusterCoordinator.
  *
  * `run` calls a function and returns a promise of its result; its error is its caller's alone.
@@ -132,6 +143,8 @@ export class ClusterCoordinator<M extends object = any>
   #wasBusy = false;
   readonly #changes = new ChangeListeners();
   #closing: Promise<void> | undefined;
+  /** Closes the cluster at a coordinator's stop. */
+  #hook: Disposable | undefined;
   #drained: Promise<void> | undefined;
   /** The number of pending promises that users have. */
   #waiting = 0;
@@ -139,6 +152,13 @@ export class ClusterCoordinator<M extends object = any>
   #isNeeded = true;
 
   static {
+    closeAtStop = (cluster, coordinator, drainMs) => {
+      const close = async (): Promise<void> => {
+        await within(drainMs, cluster.#untilEmpty(), () => {});
+        await cluster.close();
+      };
+      cluster.#hook = coordinator.onStop(close, { name: 'pool' });
+    };
     showAs(ClusterCoordinator.prototype, (cluster) => ({
       facts: [...cluster.#rules.shown, counted(cluster.#engine.workers.length, 'worker')],
     }));
@@ -360,8 +380,12 @@ export class ClusterCoordinator<M extends object = any>
     fn: AnyFunction | string,
     ...[args, options]: [args?: unknown, options?: RunOptions]
   ): Promise<any> {
-    const remote = await this.#calls.call(fn, args, options, true);
-    return await remote.fetch();
+    try {
+      const remote = await this.#calls.call(fn, args, options, true);
+      return await remote.fetch();
+    } catch (error) {
+      return await rejection(error);
+    }
   }
 
   /**
@@ -626,10 +650,15 @@ export class ClusterCoordinator<M extends object = any>
   async #drain(drainMs: number): Promise<void> {
     this.#drained ??= this.#resolver.after(async () => {
       this.#rules.drain();
-      await this.#changes.until(() => this.#rules.isEmpty || this.#rules.isOver);
-      await this.#calls.keyed?.settled();
+      await this.#untilEmpty();
     });
     await within(drainMs, this.#drained, () => {});
+  }
+
+  /** Resolves when nothing is left to run, or when the cluster is over. */
+  async #untilEmpty(): Promise<void> {
+    await this.#changes.until(() => this.#rules.isEmpty || this.#rules.isOver);
+    await this.#calls.keyed?.settled();
   }
 
   /** Emits an event when the present call has ended: a listener that throws disturbs nothing. */
@@ -642,13 +671,14 @@ export class ClusterCoordinator<M extends object = any>
 
   #checkIdle(): void {
     if (!this.#rules.isEmpty) return;
-    if (this.#drained !== undefined) this.#changes.notify();
+    this.#changes.notify();
     if (!this.#wasBusy) return;
     this.#wasBusy = false;
     this.#tell('idle');
   }
 
   async #close(): Promise<void> {
+    this.#hook?.[Symbol.dispose]();
     this.#rules.close();
     await this.#wait(this.#changes.until(() => this.#rules.isIdle));
     this.#variables.close();

@@ -89,7 +89,7 @@ const MAX_QUEUED = 262_144; // as in TensorFlow
 const MAX_QUEUED_BYTES = 2 ** 30;
 const CANCEL_GRACE_MS = 5_000;
 
-const OPTIONS = [
+export const CLUSTER_OPTIONS: readonly string[] = [
   'maxQueued',
   'maxQueuedBytes',
   'retries',
@@ -111,7 +111,7 @@ type Checked = {
 
 /** @throws TypeError, RangeError */
 export function checkClusterOptions(options: ClusterCoordinatorOptions | undefined): Checked {
-  const given = checkOptions('options', options, OPTIONS) as ClusterCoordinatorOptions;
+  const given = checkOptions('options', options, CLUSTER_OPTIONS) as ClusterCoordinatorOptions;
   const { maxQueued = MAX_QUEUED, maxQueuedBytes = MAX_QUEUED_BYTES, retries = RETRIES } = given;
   const { cancelGraceMs = CANCEL_GRACE_MS, coordinator: parent, results } = given;
   checkCount('options.maxQueued', maxQueued, 1);

@@ -10,6 +10,7 @@ import {
   nameOf,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
+import { moduleFile } from '../base/module-file.ts';
 import { refusedValue } from '../base/refused-values.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
@@ -253,7 +254,7 @@ export class LooperThread {
     if (watch.stopWasRequested) return;
     const workerData: LooperWork = {
       kind: 'looper',
-      module: target.href,
+      module: moduleFile(target).href,
       name: this.name,
       args: [...this.#args],
       times: this.#times,

@@ -190,10 +190,10 @@ export class NatsStrategy implements Strategy {
    */
   constructor(options: NatsStrategyOptions) {
     const given = checkOptions('options', options, OPTIONS) as NatsStrategyOptions;
-    const { module, cluster, expect, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
+    const { cluster, expect, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
     const { minWorkers, replicas = 1, lostAfterMs = LOST_AFTER_MS, definition } = given;
     const { onHeld = 'takeOver' } = given;
-    checkModule(module);
+    const module = checkModule(given.module);
     checkString('options.cluster', cluster);
     if (!CLUSTER_NAME.test(cluster)) {
       throw new InvalidArgumentError(

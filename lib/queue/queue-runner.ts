@@ -12,6 +12,7 @@ import {
 } from '../base/arguments.ts';
 import { define } from '../base/define.ts';
 import { showAs } from '../base/inspect.ts';
+import { moduleFile } from '../base/module-file.ts';
 import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-options.ts';
@@ -285,7 +286,7 @@ export class QueueRunner {
     if (watch.stopWasRequested) return;
     const workerData: QueueRunnerWork = {
       kind: 'queue-runner',
-      module: op.href,
+      module: moduleFile(op).href,
       title: `the op '${opName}' of the QueueRunner '${this.name}'`,
       queue: this.#queue.handle,
       queueClosedTypes: this.#queueClosedTypes,

@@ -5,6 +5,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
+import { moduleFile } from '../../base/module-file.ts';
 import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { PATIENCE_MS } from '../../coordinator/unseen-errors.ts';
 import { counted } from '../../coordinator/words.ts';
@@ -52,7 +53,8 @@ function resourcesOf({ resources: text }: Options): Record<string, number> | und
 
 function moduleOf(options: Options): URL {
   const given = required(options, 'module');
-  const path = given.startsWith('file:') ? pathOf(given) : resolve(given);
+  const named = given.startsWith('file:') ? pathOf(given) : resolve(given);
+  const path = fileURLToPath(moduleFile(pathToFileURL(named)));
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isDirectory() === true) {
     throw new CommandError(`--module: ${path} is a folder: give the file of the module in it`);

@@ -7,6 +7,7 @@
 import { type ChildProcess, type ForkOptions, fork as forkOfNode } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { checkOneOf, checkOptions, checkString, invalidType } from '../../base/arguments.ts';
+import { moduleFileOrPath } from '../../base/module-file.ts';
 import { Timer } from '../../base/timer.ts';
 import type { NativeForkFrame } from '../../native/binding.ts';
 import { FORK_FRAMES } from '../../native/fork-frames.ts';
@@ -85,7 +86,7 @@ export function fork(
       ...(name !== undefined && { thread: name }),
       ...(context !== undefined && { context }),
     };
-    const child = forkOfNode(module, args ?? [], {
+    const child = forkOfNode(moduleFileOrPath(module), args ?? [], {
       ...rest,
       stdio: [...stdio, ...inherited, 'pipe'],
       env: { ...(rest.env ?? process.env), [FORK_VARIABLE]: JSON.stringify(settings) },

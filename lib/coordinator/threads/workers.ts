@@ -2,6 +2,7 @@
 
 import { threadId as ownThreadId, Worker, type WorkerOptions } from 'node:worker_threads';
 import { checkOptions, nameOf } from '../../base/arguments.ts';
+import { moduleFileOrPath } from '../../base/module-file.ts';
 import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { adoptInherited, handOver } from '../../telemetry/inherited.ts';
@@ -35,8 +36,9 @@ export function spawn(
   options: WorkerOptions | undefined,
 ): Worker {
   const given = checkOptions('options', options, WORKER_OPTIONS);
+  const file = given.eval === true ? url : moduleFileOrPath(url);
   return handOver(() =>
-    startWorker(attachment, url, given, (worker, name) => {
+    startWorker(attachment, file, given, (worker, name) => {
       register(attachment, worker, name);
     }),
   );

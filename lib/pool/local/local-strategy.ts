@@ -83,7 +83,7 @@ export type LocalStrategyOptions = LocalWorkerOptions & {
   definition?: string | undefined;
 };
 
-const OPTIONS = [
+export const LOCAL_OPTIONS: readonly string[] = [
   'module',
   'workers',
   'isolation',
@@ -149,10 +149,10 @@ export class LocalStrategy implements Strategy {
    *   InvalidArgumentError: workers of this isolation cannot have an option
    */
   constructor(options: LocalStrategyOptions) {
-    const given = checkOptions('options', options, OPTIONS) as LocalStrategyOptions;
-    const { module, workers = availableParallelism(), isolation = 'thread' } = given;
+    const given = checkOptions('options', options, LOCAL_OPTIONS) as LocalStrategyOptions;
+    const { workers = availableParallelism(), isolation = 'thread' } = given;
     const { concurrency = 1 } = given;
-    checkModule(module);
+    const module = checkModule(given.module);
     checkOneOf('options.isolation', ['thread', 'process'], isolation);
     checkInteger('options.concurrency', concurrency, 1, 1_024);
     const recycle = given.recycle === undefined ? undefined : checkRecycle(given.recycle);

@@ -2,16 +2,17 @@
 
 import { inspect } from 'node:util';
 import { checkString, invalidType } from '../../base/arguments.ts';
+import { moduleFile } from '../../base/module-file.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 
-/** @throws TypeError, which says how to write the URL of a path */
-export function checkModule(module: unknown): asserts module is URL {
-  if (module instanceof URL) return;
+/** @returns the URL of the module's file. @throws TypeError, which says how to write a path's URL */
+export function checkModule(module: unknown, name = 'options.module'): URL {
+  if (module instanceof URL) return moduleFile(module);
   const path = module === undefined || module === '' ? './tasks.mjs' : module;
   const shown = inspect(path);
   const remedy = `write new URL(${shown}, import.meta.url), or in CommonJS pathToFileURL(require.resolve(${shown}))`;
   const isPath = typeof path === 'string';
-  throw invalidType('options.module', 'an instance of URL', module, isPath ? remedy : undefined);
+  throw invalidType(name, 'an instance of URL', module, isPath ? remedy : undefined);
 }
 
 /** The names of exports that a worker calls when it begins and when it ends. */

@@ -2,7 +2,8 @@
 
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { attempt, messageOf } from '../../../base/thrown-value.ts';
+import { withCallersFrames } from '../../../base/callers-frames.ts';
+import { attempt, codeOf, messageOf } from '../../../base/thrown-value.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
 
 /** The path of the module's file; of another URL, or of a file of another host, its text. */
@@ -23,11 +24,24 @@ export function whyNoFile(module: URL): string | undefined {
     : undefined;
 }
 
-/** @param error - what the import has thrown; undefined: the file was only looked for */
+/**
+ * Has no frames of its own: it is made when a worker's message comes. What `noFile` and `isTypeScript`
+ * say needs no cause.
+ *
+ * @param error - what the import has thrown; undefined: the file was only looked for
+ */
 export function importError(module: URL, error: unknown): UnavailableError {
   const text = `The module ${module.href} cannot be imported: ${whyNotImported(module, error)}`;
-  return new UnavailableError(text, error === undefined ? {} : { cause: error });
+  const saysAll = whyNoFile(module) !== undefined || isTypeScript(module, error);
+  const cause = saysAll || error === undefined ? {} : { cause: error };
+  const made = new UnavailableError(text, cause);
+  made.stack = `${made.name}: ${text}`;
+  return withCallersFrames(made);
 }
+
+/** Whether this runtime loads no TypeScript. */
+const isTypeScript = (module: URL, error: unknown): boolean =>
+  codeOf(error) === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[cm]?ts$/.test(module.pathname);
 
 /**
  * What is wrong, in one line. Of a SyntaxError the message says nothing without its line, which Node
@@ -36,6 +50,9 @@ export function importError(module: URL, error: unknown): UnavailableError {
 export function whyNotImported(module: URL, error: unknown): string {
   const noFile = whyNoFile(module);
   if (noFile !== undefined) return noFile;
+  if (isTypeScript(module, error)) {
+    return `Node ${process.versions.node} loads no TypeScript in a worker. Use Node 22.18 or later, give the compiled file, or a loader for workers (execArgv: ['--import', 'tsx'])`;
+  }
   const text = messageOf(error);
   if (!(error instanceof SyntaxError)) return text;
   const place = /^(\S.*:\d+)\n/.exec(error.stack ?? '')?.[1];

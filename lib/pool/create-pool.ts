@@ -1,0 +1,81 @@
+/** `createPool`: a pool of workers of this machine, in one call. */
+
+import { checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
+import { ClusterCoordinator, closeAtStop } from '../cluster/cluster-coordinator.ts';
+import { CLUSTER_OPTIONS, type ClusterCoordinatorOptions } from '../cluster/cluster-options.ts';
+import { Coordinator } from '../coordinator/coordinator.ts';
+import { LOCAL_OPTIONS, LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
+import { checkModule } from './worker/module-options.ts';
+
+/** The options of `createPool`: those of a LocalStrategy and of a ClusterCoordinator, and these. */
+export type PoolOptions = Omit<LocalStrategyOptions, 'module'> &
+  ClusterCoordinatorOptions & {
+    /**
+     * At the stop of this coordinator the pool takes calls until nothing is in line and in flight, or
+     * `drainMs` is over; then it is closed. It is a hook: those registered later run before. (The
+     * option `coordinator` cancels the calls at the stop.) By default no stop closes the pool.
+     */
+    closeOnStop?: Coordinator | undefined;
+    /** Milliseconds that calls have to end when `closeOnStop` stops. Default: 10,000. */
+    drainMs?: number | undefined;
+  };
+
+/**
+ * Workers, and what calls the functions of their module.
+ *
+ * @typeParam M - the module of the functions: `typeof import('./tasks.js')`
+ */
+export type Pool<M extends object = any> = Pick<
+  ClusterCoordinator<M>,
+  | 'run'
+  | 'map'
+  | 'ready'
+  | 'resize'
+  | 'close'
+  | 'workers'
+  | 'stats'
+  | 'coordinator'
+  | 'on'
+  | 'off'
+  | 'once'
+  | typeof Symbol.asyncDispose
+>;
+
+const DRAIN_MS = 10_000;
+
+const OF_STRATEGY = LOCAL_OPTIONS.filter((name) => name !== 'module');
+const OPTIONS: readonly string[] = [...OF_STRATEGY, ...CLUSTER_OPTIONS, 'closeOnStop', 'drainMs'];
+
+const pick = (given: Record<string, unknown>, names: readonly string[]): object =>
+  Object.fromEntries(names.flatMap((name) => (name in given ? [[name, given[name]]] : [])));
+
+/**
+ * Starts workers that import a module, whose functions they run.
+ *
+ * @example
+ * ```js
+ * import { createPool } from 'allstop/pool';
+ *
+ * const module = new URL('data:text/javascript,export const square = (x) => x * x');
+ * const pool = createPool(module, { workers: 2 });
+ * console.log(await pool.run('square', [7])); // 49
+ * await pool.close();
+ * ```
+ * @param module - its exports can be called. Of `tasks.js`, which is not there, the `tasks.ts` beside
+ *   it is meant
+ * @typeParam M - the module of the functions: `typeof import('./tasks.js')`
+ * @throws TypeError, RangeError, InvalidArgumentError: an argument; the error of starting a worker
+ */
+export function createPool<M extends object = any>(module: URL, options?: PoolOptions): Pool<M> {
+  const file = checkModule(module, 'module');
+  const given = checkOptions('options', options, OPTIONS);
+  const { closeOnStop, drainMs = DRAIN_MS } = given;
+  checkDuration('options.drainMs', drainMs);
+  if (closeOnStop !== undefined && !(closeOnStop instanceof Coordinator)) {
+    throw invalidType('options.closeOnStop', 'an instance of Coordinator', closeOnStop);
+  }
+  const strategy = new LocalStrategy({ ...pick(given, OF_STRATEGY), module: file });
+  const pool = new ClusterCoordinator<M>(strategy, pick(given, CLUSTER_OPTIONS));
+  if (closeOnStop !== undefined) closeAtStop(pool, closeOnStop, drainMs);
+  return pool;
+}

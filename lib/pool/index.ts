@@ -1,0 +1,36 @@
+/**
+ * A pool of worker threads or worker processes, whose functions are called by name.
+ *
+ * @module allstop/pool
+ */
+
+export type { ClusterEvents, Retry } from '../cluster/cluster-events.ts';
+export type {
+  CloseOptions,
+  ClusterCoordinatorOptions,
+  ClusterStats,
+  ReadyOptions,
+} from '../cluster/cluster-options.ts';
+export type { FunctionStats } from '../cluster/function-stats.ts';
+export type { Percentiles } from '../cluster/histogram.ts';
+export type { Results } from '../cluster/results/result-store.ts';
+export * from '../errors/public-errors.ts';
+export type {
+  FunctionNames,
+  ItemOf,
+  Items,
+  MapOptions,
+  Mapped,
+  MapResults,
+  OnError,
+  RunOptions,
+  SettledItem,
+} from './calls/signatures.ts';
+export { createPool, type Pool, type PoolOptions } from './create-pool.ts';
+export type { ElasticWorkers, LocalStrategyOptions } from './local/local-strategy.ts';
+export type { LocalWorkerOptions } from './local/worker-options.ts';
+export type { Priority } from './queue/lines/closure-lines.ts';
+export type { RunningTask, WorkerInfo } from './queue/strategy.ts';
+export { type CurrentTask, currentTask } from './worker/current-task.ts';
+export { type Movable, transfer } from './worker/transfer.ts';
+export type { Recycle } from './workers/channel.ts';
