@@ -1,6 +1,6 @@
 // The tasks of cancel.mjs: one that ends at once, and a loop that looks at a coordinator.
 import { BroadcastChannel, threadId } from 'node:worker_threads';
-import { currentTask } from '../dist/cluster/index.js';
+import { currentCall } from '../dist/cluster/index.js';
 import { Coordinator } from '../dist/index.js';
 
 const begun = new BroadcastChannel('cancel-tasks');
@@ -19,7 +19,7 @@ export default function task(given) {
 export const quick = () => ({ threadId });
 
 export function spin() {
-  const self = currentTask();
+  const self = currentCall();
   begun.postMessage('begun');
   while (!self.shouldStop());
 }

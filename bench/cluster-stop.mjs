@@ -5,7 +5,7 @@
 
 import { fileURLToPath } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
-import { ClusterCoordinator, currentTask, LocalStrategy } from '../dist/cluster/index.js';
+import { ClusterCoordinator, currentCall, LocalStrategy } from '../dist/cluster/index.js';
 import { quick, report } from './rounds.mjs';
 
 const CLUSTERS = quick ? 1 : 31;
@@ -14,7 +14,7 @@ const now = () => performance.timeOrigin + performance.now();
 
 /** Says that it computes, and returns when it sees the stop. */
 export async function compute() {
-  const task = currentTask();
+  const task = currentCall();
   task.report('computing');
   // The report leaves with the next turn of the event loop, which does not turn again after it.
   await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,4 +1,4 @@
-import { currentTask } from '../dist/cluster/index.js';
+import { currentCall } from '../dist/cluster/index.js';
 import { Coordinator } from '../dist/index.js';
 
 export const add = (a, b) => a + b;
@@ -18,5 +18,5 @@ export const sizeOf = (value) => value.byteLength;
 /** Takes `ms` milliseconds. Returns the number of the attempt. */
 export async function nap(ms) {
   await new Promise((resolve) => setTimeout(resolve, ms));
-  return currentTask().attempt;
+  return currentCall().attempt;
 }

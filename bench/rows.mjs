@@ -418,7 +418,7 @@ export const SECTIONS = [
           peer: 'bare `Atomics.add`',
           goal: { ratio: 5 },
           limit:
-            '`assignAdd` returns a promise, since the variable may be in another process. Most of the time goes to Node’s `await`, which costs more in a function that can call `currentTask()` (AsyncLocalStorage, up to Node 22). The rest is a call of Node-API and a lock; `Atomics.add` is one instruction, which the compiler inlines.',
+            '`assignAdd` returns a promise, since the variable may be in another process. Most of the time goes to Node’s `await`, which costs more in a function that can call `currentCall()` (AsyncLocalStorage, up to Node 22). The rest is a call of Node-API and a lock; `Atomics.add` is one instruction, which the compiler inlines.',
         },
         {
           name: 'variables/floats',

@@ -30,8 +30,8 @@ export async function serve(coord, options) {
   // Not `{ coordinator: coord }`: the stop would cancel what requests in flight have called.
   const strategy = new LocalStrategy({ module: tasksModule, workers: 2 });
   const pool = new ClusterCoordinator(strategy, { cancelGraceMs: shareMs / 2 });
-  pool.on('workerStuck', ({ task }) => {
-    console.error(`The pool's worker ${task} is blocked in native code: it cannot be ended`);
+  pool.on('workerStuck', ({ index }) => {
+    console.error(`The pool's worker ${index} is blocked in native code: it cannot be ended`);
   });
   coord.stopOnAbort(pool.coordinator.signal); // a pool whose workers cannot start ends the server
   coord.onStop(() => closePool(pool), { name: 'close pool' });
@@ -89,10 +89,10 @@ async function closeServer(app, ms, inFlight) {
 
 /** Ends the workers. No request is left, so what still runs is what hangs. */
 async function closePool(pool) {
-  for (const { task, tasks } of pool.workers) {
-    for (const { name, startedAt } of tasks) {
+  for (const { index, calls } of pool.workers) {
+    for (const { name, startedAt } of calls) {
       console.error(
-        `The pool's worker ${task} still runs ${name}, since ${startedAt.toISOString()}`,
+        `The pool's worker ${index} still runs ${name}, since ${startedAt.toISOString()}`,
       );
     }
   }

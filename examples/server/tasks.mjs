@@ -1,9 +1,9 @@
 // The functions that the pool runs.
-import { currentTask } from 'allstop/cluster';
+import { currentCall } from 'allstop/cluster';
 
 /** How many primes there are below `below`. */
 export function countPrimes(below) {
-  const task = currentTask();
+  const task = currentCall();
   let count = 0;
   for (let n = 2; n < below; n++) {
     // The call's deadline is over, or the pool is closed: nobody waits for the result.

@@ -1,6 +1,6 @@
 // The functions of the workers: each worker imports this module, and its exports can be scheduled.
 
-import { currentTask } from 'allstop/cluster';
+import { currentCall } from 'allstop/cluster';
 import { training, validation } from './data.mjs';
 import * as model from './model.mjs';
 import { createRandom, shuffle } from './random.mjs';
@@ -13,7 +13,7 @@ import { createRandom, shuffle } from './random.mjs';
  * @param {number} batchSize
  * @returns {Iterable<Example[]>} */
 export function miniBatches(seed, batchSize) {
-  const random = createRandom(seed + currentTask().workerIndex);
+  const random = createRandom(seed + currentCall().workerIndex);
   return (function* () {
     for (;;) {
       const epoch = shuffle([...training], random);
@@ -48,5 +48,5 @@ export function validate(parameters) {
 /** Ends the thread that runs it, but only at the first attempt: a function whose worker dies is run
  * again on another worker, and would end all workers one by one. */
 export function crash() {
-  if (currentTask().attempt === 1) process.exit(1);
+  if (currentCall().attempt === 1) process.exit(1);
 }

@@ -25,6 +25,7 @@ import { checkWaitOptions, type WaitOptions } from '../pool/calls/call-options.t
 import { Calls, shownName } from '../pool/calls/calls.ts';
 import { map } from '../pool/calls/map.ts';
 import type {
+  CallOptions,
   DatasetOf,
   FunctionNames,
   ItemOf,
@@ -35,7 +36,6 @@ import type {
   Named,
   OnError,
   Result,
-  RunOptions,
   ScheduleArgs,
   ScheduleOptions,
 } from '../pool/calls/signatures.ts';
@@ -369,16 +369,16 @@ export class ClusterCoordinator<M extends object = any>
    */
   run<F extends AnyFunction>(
     fn: F,
-    ...rest: ScheduleArgs<Parameters<F>, RunOptions>
+    ...rest: ScheduleArgs<Parameters<F>, CallOptions>
   ): Promise<Result<F>>;
   /** As `run` with a function, by the name of the export. */
   run<K extends FunctionNames<M>>(
     name: K,
-    ...rest: ScheduleArgs<Parameters<Named<M, K>>, RunOptions>
+    ...rest: ScheduleArgs<Parameters<Named<M, K>>, CallOptions>
   ): Promise<Result<Named<M, K>>>;
   async run(
     fn: AnyFunction | string,
-    ...[args, options]: [args?: unknown, options?: RunOptions]
+    ...[args, options]: [args?: unknown, options?: CallOptions]
   ): Promise<any> {
     try {
       const remote = await this.#calls.call(fn, args, options, true);

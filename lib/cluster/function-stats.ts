@@ -80,7 +80,7 @@ export class FunctionStatistics {
     this.setCapacity(this.#capacity);
     if (this.#capacityMs === 0) return 0;
     const now = Date.now();
-    const running = workers.flatMap(({ tasks }) => tasks);
+    const running = workers.flatMap(({ calls }) => calls);
     const runningMs = running.reduce((sum, { startedAt }) => sum + now - startedAt.getTime(), 0);
     return Math.max(0, Math.min(1, (this.#runMs + runningMs) / this.#capacityMs));
   }

@@ -7,6 +7,7 @@
 export * from '../errors/public-errors.ts';
 export type { WaitOptions } from '../pool/calls/call-options.ts';
 export type {
+  CallOptions,
   FunctionNames,
   ItemOf,
   Items,
@@ -15,7 +16,6 @@ export type {
   MapResults,
   OnError,
   PerWorkerArgs,
-  RunOptions,
   ScheduleArgs,
   ScheduleOptions,
   SettledItem,
@@ -29,8 +29,8 @@ export type { LocalWorkerOptions } from '../pool/local/worker-options.ts';
 export type { Priority } from '../pool/queue/lines/closure-lines.ts';
 export { PerWorkerDataset, PerWorkerValues } from '../pool/queue/per-worker.ts';
 export { type FetchOptions, type RemoteState, RemoteValue } from '../pool/queue/remote-value.ts';
-export type { RunningTask, Strategy, WorkerInfo } from '../pool/queue/strategy.ts';
-export { type CurrentTask, currentTask } from '../pool/worker/current-task.ts';
+export type { RunningCall, Strategy, WorkerInfo } from '../pool/queue/strategy.ts';
+export { type CurrentCall, currentCall } from '../pool/worker/current-call.ts';
 export type { TaskMessage } from '../pool/worker/task-channel.ts';
 export { type Movable, transfer } from '../pool/worker/transfer.ts';
 export type { Recycle } from '../pool/workers/channel.ts';

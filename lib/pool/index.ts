@@ -16,6 +16,7 @@ export type { Percentiles } from '../cluster/histogram.ts';
 export type { Results } from '../cluster/results/result-store.ts';
 export * from '../errors/public-errors.ts';
 export type {
+  CallOptions,
   FunctionNames,
   ItemOf,
   Items,
@@ -23,14 +24,13 @@ export type {
   Mapped,
   MapResults,
   OnError,
-  RunOptions,
   SettledItem,
 } from './calls/signatures.ts';
 export { createPool, type Pool, type PoolOptions } from './create-pool.ts';
 export type { ElasticWorkers, LocalStrategyOptions } from './local/local-strategy.ts';
 export type { LocalWorkerOptions } from './local/worker-options.ts';
 export type { Priority } from './queue/lines/closure-lines.ts';
-export type { RunningTask, WorkerInfo } from './queue/strategy.ts';
-export { type CurrentTask, currentTask } from './worker/current-task.ts';
+export type { RunningCall, WorkerInfo } from './queue/strategy.ts';
+export { type CurrentCall, currentCall } from './worker/current-call.ts';
 export { type Movable, transfer } from './worker/transfer.ts';
 export type { Recycle } from './workers/channel.ts';

@@ -11,7 +11,7 @@ import type { WorkerPool } from '../pool/workers/worker-pool.ts';
 /** Which worker is killed: by its index, or by the function that it runs. */
 export type KillWorkerOptions =
   | {
-      /** The index of the worker, from 0: `currentTask().workerIndex`, `workers[].task`. */
+      /** The index of the worker, from 0: `currentCall().workerIndex`, `workers[].index`. */
       worker: number;
       /** Left out: the index has chosen the worker. */
       function?: undefined;
@@ -40,9 +40,9 @@ const MOST_WORKERS = 1_024;
 /** The worker that runs the function. A stuck thread, which cannot be killed, runs nothing. */
 function runnerOf(name: string, workers: readonly WorkerInfo[]): number {
   const busy = workers.filter(({ state }) => state === 'busy');
-  const runner = busy.find(({ tasks }) => tasks.some((task) => task.name === name));
-  if (runner !== undefined) return runner.task;
-  const running = new Set(busy.flatMap(({ tasks }) => tasks.map((task) => `'${task.name}'`)));
+  const runner = busy.find(({ calls }) => calls.some((call) => call.name === name));
+  if (runner !== undefined) return runner.index;
+  const running = new Set(busy.flatMap(({ calls }) => calls.map((call) => `'${call.name}'`)));
   const what = running.size === 0 ? 'No function runs' : `These run: ${[...running].join(', ')}`;
   throw new FailedPreconditionError(
     `No worker runs '${name}' now. ${what}. Wait until the function runs before you call killWorker(): have it pass a Gate, and await gate.arrived()`,

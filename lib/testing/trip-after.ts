@@ -85,7 +85,7 @@ class CountedPolls {
  * Requests a stop of `coord` at the nth poll of this JavaScript thread, counted from now: the
  * nth call returns true. So a test can stop a loop at each of its steps. A poll is a call of
  * `coord.shouldStop()`, `coord.waitForStop(0)` or `coord.waitForStopSync(0)`; the
- * `currentTask().shouldStop()` of a cluster polls the coordinator of its worker. Reading `signal`
+ * `currentCall().shouldStop()` of a cluster polls the coordinator of its worker. Reading `signal`
  * is no poll, and polls of other threads and of native code are not counted.
  *
  * @example

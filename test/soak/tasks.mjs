@@ -1,5 +1,5 @@
 // The functions that the clusters of the soak run.
-import { currentTask } from 'allstop/cluster';
+import { currentCall } from 'allstop/cluster';
 
 export function square(n) {
   return n * n;
@@ -7,6 +7,6 @@ export function square(n) {
 
 /** Ends its worker at the first attempt. */
 export function dieOnce() {
-  if (currentTask().attempt === 1) process.exit(3);
+  if (currentCall().attempt === 1) process.exit(3);
   return 'survived';
 }

@@ -170,7 +170,7 @@ describe('killWorker()', () => {
     await visits.next('second');
     visit.pass();
     await first;
-    await eventually(() => cluster.workers.every(({ task }) => task === 1));
+    await eventually(() => cluster.workers.every(({ index }) => index === 1));
     expect(await killWorker(cluster, { worker: 1 })).toMatchObject({ worker: 1 });
     (await visits.next('second')).pass('again');
     expect(await second).toBe('again');

@@ -54,7 +54,7 @@ export let makeVariable: (
 /**
  * State that scheduled functions read and update: a variable on TensorFlow's parameter servers.
  * Made by `cluster.variable`. In a worker it is found among the function's arguments, or by
- * `currentTask().variable(name)`.
+ * `currentCall().variable(name)`.
  *
  * Each operation is atomic: a `read` gives a value from between two others. With worker threads the
  * value is in memory that the threads share; with worker processes it is in the coordinator's

@@ -16,7 +16,7 @@ import { CancelledError } from '../../errors/errors.ts';
 import type { NodeHealth } from '../../errors/readiness-report.ts';
 import type { Call, Closure, ClosureOutcome } from '../../pool/queue/closure.ts';
 import { freeOf, type Placement } from '../../pool/queue/lines/placement.ts';
-import type { Cancellation, ClusterHost, RunningTask } from '../../pool/queue/strategy.ts';
+import type { Cancellation, ClusterHost, RunningCall } from '../../pool/queue/strategy.ts';
 import type { Fate, Resource } from '../../pool/worker/protocol.ts';
 import { argumentError, STATE } from '../../pool/worker/protocol.ts';
 import type { StopMessage } from '../../pool/worker/stop-relay.ts';
@@ -178,7 +178,7 @@ export class Session {
   }
 
   /** The closures that the node's threads take first. */
-  get tasks(): RunningTask[] {
+  get calls(): RunningCall[] {
     const first = this.#sent.newestFirst().toReversed().slice(0, this.status.capacity);
     return first.map(({ closure, sentAt }) => ({
       name: (closure.work as Call).name,

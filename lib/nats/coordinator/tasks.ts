@@ -110,15 +110,16 @@ export class ClusterTask {
   get info(): WorkerInfo {
     const { job, index, session } = this;
     return {
+      name: `${job}:${index}`,
       job,
-      task: index,
+      index,
       state: stateOf(this),
       host: this.host ?? '',
       pid: this.pid ?? Number.NaN,
       running: session?.running ?? 0,
       completed: this.completed + (session?.completed ?? 0),
       restarts: this.restarts + (session?.status.restarts ?? 0),
-      tasks: session?.tasks ?? [],
+      calls: session?.calls ?? [],
       ...(session?.health !== undefined && { health: session.health }),
       ...(session?.info.resources !== undefined && { resources: session.info.resources }),
     };
@@ -148,7 +149,7 @@ function stateOf({ session, phase }: ClusterTask): WorkerInfo['state'] {
 
 /** A node's thread that is blocked in native code. Its counts are in those of the node. */
 export function stuckThread({ info }: ClusterTask): WorkerInfo {
-  return { ...info, state: 'stuck', running: 0, completed: 0, restarts: 0, tasks: [] };
+  return { ...info, state: 'stuck', running: 0, completed: 0, restarts: 0, calls: [] };
 }
 
 /** A node that says more than this is not believed. */

@@ -25,7 +25,7 @@ import type { ClosureOptions, RetryRule } from '../queue/closure.ts';
 import { PRIORITIES, type Priority } from '../queue/lines/closure-lines.ts';
 import { nowhere, Placement } from '../queue/lines/placement.ts';
 import type { Limits } from '../queue/time-limits.ts';
-import type { MapOptions, RunOptions, ScheduleOptions } from './signatures.ts';
+import type { CallOptions, MapOptions, ScheduleOptions } from './signatures.ts';
 
 const OF_A_CALL = [
   'signal',
@@ -50,7 +50,7 @@ export function checkCount(name: string, value: unknown, least: number): asserts
 }
 
 /** The options of a call, checked, with their defaults. */
-export type CallOptions = {
+export type CheckedCallOptions = {
   limits: Limits;
   retries: number;
   retryRule: RetryRule | undefined;
@@ -85,7 +85,7 @@ export type CallDefaults = {
 export function checkCallOptions(
   options: ScheduleOptions | undefined,
   defaults: CallDefaults,
-): CallOptions {
+): CheckedCallOptions {
   const given = checkOptions('options', options, OF_A_CALL);
   const { retries = defaults.retries, priority = 'normal', onProgress } = given;
   checkCount('options.retries', retries, 0);
@@ -144,13 +144,13 @@ function checkDelay(name: string, value: unknown): void {
   if (value === Number.POSITIVE_INFINITY) throw outOfRange(name, 'finite', value);
 }
 
-const OF_A_RUN = [...OF_A_CALL, 'key'] satisfies (keyof RunOptions)[];
+const OF_A_RUN = [...OF_A_CALL, 'key'] satisfies (keyof CallOptions)[];
 
 /** @throws TypeError, RangeError */
 export function checkRunOptions(
-  options: RunOptions | undefined,
+  options: CallOptions | undefined,
   defaults: CallDefaults,
-): CallOptions & { key: string | undefined } {
+): CheckedCallOptions & { key: string | undefined } {
   const { key, ...ofCall } = checkOptions('options', options, OF_A_RUN);
   if (key !== undefined) checkString('options.key', key);
   return { ...checkCallOptions(ofCall, defaults), key };
@@ -192,7 +192,7 @@ export type CheckedMapOptions = {
   ordered: boolean;
   settles: boolean;
   key: MapOptions['key'];
-  ofCalls: CallOptions;
+  ofCalls: CheckedCallOptions;
 };
 
 /** @throws TypeError, RangeError */

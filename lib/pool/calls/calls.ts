@@ -32,7 +32,7 @@ import { putTraced } from './call-span.ts';
 import { CallTrace } from './call-trace.ts';
 import { KeyedCalls, type Started } from './keyed-calls.ts';
 import { isHeldBy, whenThere } from './remote-arguments.ts';
-import type { RunOptions, ScheduleOptions } from './signatures.ts';
+import type { CallOptions, ScheduleOptions } from './signatures.ts';
 
 /** What the calls of one cluster share. */
 export interface CallsHost {
@@ -113,7 +113,7 @@ export class Calls {
   call(
     fn: AnyFunction | string,
     args: unknown,
-    given: ScheduleOptions | RunOptions | undefined,
+    given: ScheduleOptions | CallOptions | undefined,
     isOwn: boolean,
   ): Promise<RemoteValue<unknown>> {
     try {

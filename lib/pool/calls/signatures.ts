@@ -51,7 +51,7 @@ export type ScheduleOptions = {
    */
   resources?: Readonly<Record<string, number>> | undefined;
   /**
-   * Called with each value that the function reports (`currentTask().report`); by `map` also with
+   * Called with each value that the function reports (`currentCall().report`); by `map` also with
    * the item. If it throws, the function is cancelled with that error as the reason. By default
    * only `RemoteValue.progress` gives the values.
    */
@@ -59,7 +59,7 @@ export type ScheduleOptions = {
 };
 
 /** The options of `run`. */
-export type RunOptions = ScheduleOptions & {
+export type CallOptions = ScheduleOptions & {
   /**
    * The name of this piece of work among those of its function: any text. The result is kept in the
    * cluster's `results`; a call with the same key and the same arguments gets it from there. By

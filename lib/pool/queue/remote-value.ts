@@ -118,7 +118,7 @@ export class RemoteValue<T> {
   /**
    * Cancels the function, wherever it is: `fetch` rejects with `reason`, or with a CancelledError
    * if that is undefined. It is no failure: nothing else is cancelled, and no `schedule`, `join` or
-   * `done` throws it. If the function runs, its `currentTask().signal` aborts; if it has not ended
+   * `done` throws it. If the function runs, its `currentCall().signal` aborts; if it has not ended
    * `cancelGraceMs` later, its worker is replaced. Does nothing when the value has settled.
    */
   cancel(reason?: unknown): void {
@@ -149,7 +149,7 @@ export class RemoteValue<T> {
   }
 
   /**
-   * The values that the function reports (`currentTask().report`), until it has ended. They are
+   * The values that the function reports (`currentCall().report`), until it has ended. They are
    * kept for readers that begin late or are slow: the newest 4,096, at most 1 MiB; a reader skips
    * what is older. When the function is run again, because its worker has died, the values of the
    * next attempt follow. The end of the values is no error, whatever has become of the function.

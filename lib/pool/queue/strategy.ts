@@ -16,10 +16,15 @@ import type { Placement, Resources } from './lines/placement.ts';
 
 /** One worker of a cluster, at the moment when `workers` was read. */
 export type WorkerInfo = {
+  /** Its job and index: `worker:0`. */
+  name: string;
   /** The job of the worker: 'worker', or another of the ClusterSpec. */
   job: string;
-  /** The index of the worker in its job, from 0. A worker that replaces another keeps it. */
-  task: number;
+  /**
+   * The index of the worker in its job, from 0: the option `worker` of a call, and `workerIndex` in a
+   * function. A worker that replaces another keeps it.
+   */
+  index: number;
   /**
    * 'starting': the worker imports the module, runs `setup` or makes data sets; 'idle': it is ready
    * and has no function; 'busy': it has functions; 'lost': it has died and is being replaced;
@@ -45,15 +50,15 @@ export type WorkerInfo = {
   /** Over NATS: what the worker has (`allstop worker --resources`). Left out: nothing. */
   resources?: Resources;
   /**
-   * The functions that the worker runs, as many as its `concurrency`; of a node, one a thread. What
+   * The calls whose functions the worker runs, as many as its `concurrency`; of a node, one a thread. What
    * the worker was only sent is not among them. Of a node it is what was sent first, which its
    * threads take first.
    */
-  tasks: RunningTask[];
+  calls: RunningCall[];
 };
 
-/** A function that a worker runs. */
-export type RunningTask = {
+/** A call whose function a worker runs. */
+export type RunningCall = {
   /** The name of the export. */
   name: string;
   /** How often the function has been run, this time included: from 1. */

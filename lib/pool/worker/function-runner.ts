@@ -29,7 +29,7 @@ import { receivedArguments } from '../../values/packed-arguments.ts';
 import { smallCopy } from '../../values/small-copy.ts';
 import { packValue } from '../../values/value.ts';
 import type { CancelledCalls } from './cancelled-calls.ts';
-import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
+import { type CurrentCall, callOfCaller, runAsCall } from './current-call.ts';
 import {
   type ExportedFunction,
   type Exports,
@@ -71,8 +71,8 @@ const NO_CLOSURE = -1;
 /** The result of a function that ran for less than this waits, to share a message with others. */
 const SHORT_US = 50;
 
-/** One execution of a closure; `currentTask()` returns it. */
-class Attempt implements CurrentTask {
+/** One execution of a closure; `currentCall()` returns it. */
+class Attempt implements CurrentCall {
   readonly id: number;
   readonly attempt: number;
   readonly workerIndex: number;
@@ -243,7 +243,7 @@ export class FunctionRunner {
     const asTask: ResourceMaker['asTask'] = (body) => this.#asTask(body);
     this.#resources = new WorkerResources({ build, asTask }, this.#shared);
     const caller = (): Attempt | undefined => {
-      const task = taskOfCaller();
+      const task = callOfCaller();
       return task instanceof Attempt ? task : undefined;
     };
     const calling: CallingClosure = {
@@ -406,7 +406,7 @@ export class FunctionRunner {
       if (hasVariables) revive(given, (own) => this.variables.find(own));
       const call = (args: readonly unknown[]): unknown => {
         const fn = this.#function(name);
-        const asTask = (): unknown => runAsTask(attempt, () => fn(...args));
+        const asTask = (): unknown => runAsCall(attempt, () => fn(...args));
         const traced = (): unknown =>
           isTaskTraced() && name !== DRAW
             ? traceRun(this.#messageOf(attempt, name), asTask)
@@ -499,12 +499,12 @@ export class FunctionRunner {
     return functionOf(this.#exports, name);
   }
 
-  /** Calls a setup or teardown function, where `currentTask()` works as in any other. */
+  /** Calls a setup or teardown function, where `currentCall()` works as in any other. */
   async #callHook(name: string): Promise<void> {
     const run = this.#function(name);
     const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
     try {
-      await runAsTask(attempt, () => run({ workerIndex: this.#index }));
+      await runAsCall(attempt, () => run({ workerIndex: this.#index }));
     } finally {
       attempt.release();
     }
@@ -591,7 +591,7 @@ export class FunctionRunner {
   }
 
   #asTask<T>(body: () => T): T {
-    return runAsTask(new Attempt(this, NO_CLOSURE, 1, this.#index), body);
+    return runAsCall(new Attempt(this, NO_CLOSURE, 1, this.#index), body);
   }
 
   #build(resource: Extract<WorkerResource, { kind: 'dataset' }>): unknown {

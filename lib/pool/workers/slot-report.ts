@@ -7,7 +7,7 @@ import { duration } from '../../coordinator/words.ts';
 import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import type { Call } from '../queue/closure.ts';
-import type { RunningTask, WorkerInfo } from '../queue/strategy.ts';
+import type { RunningCall, WorkerInfo } from '../queue/strategy.ts';
 import type { WorkerChannel, WorkerName } from './channel.ts';
 import type { Sent } from './sent-closures.ts';
 
@@ -16,27 +16,28 @@ import type { Sent } from './sent-closures.ts';
  *
  * @param sent - the number of closures that were sent to it and have not ended
  */
-function activityOf(tasks: readonly RunningTask[], sent: number): string {
-  const running = tasks.map(
+function activityOf(calls: readonly RunningCall[], sent: number): string {
+  const running = calls.map(
     ({ name, startedAt }) => `'${name}' for ${duration(Date.now() - startedAt.getTime())}`,
   );
-  const more = sent - tasks.length;
+  const more = sent - calls.length;
   if (running.length === 0) return '';
   return `: runs ${running.join(', ')}${more === 0 ? '' : `, ${more} more sent`}`;
 }
 
 export function workerInfo(
-  { job, index: task }: WorkerName,
+  { job, index }: WorkerName,
   pid: number,
   state: WorkerInfo['state'],
-  slot: Pick<WorkerInfo, 'running' | 'completed' | 'restarts' | 'tasks'>,
+  slot: Pick<WorkerInfo, 'running' | 'completed' | 'restarts' | 'calls'>,
 ): WorkerInfo {
-  const { running, completed, restarts, tasks } = slot;
-  return { job, task, state, host: hostname(), pid, running, completed, restarts, tasks };
+  const { running, completed, restarts, calls } = slot;
+  const counts = { running, completed, restarts, calls };
+  return { name: `${job}:${index}`, job, index, state, host: hostname(), pid, ...counts };
 }
 
 /** `earliest`: Date.now() when it can have begun at the earliest. */
-export const runningTask = ({ closure, sentAt }: Sent, earliest: number): RunningTask => ({
+export const runningCall = ({ closure, sentAt }: Sent, earliest: number): RunningCall => ({
   name: (closure.work as Call).name,
   attempt: closure.attempts + 1,
   startedAt: new Date(Math.max(sentAt, earliest)),
@@ -48,15 +49,15 @@ type Shown = Pick<WorkerChannel, 'pid' | 'place' | 'threadId'>;
 export function shownWorker(
   { job, index }: WorkerName,
   { pid, place, threadId }: Shown,
-  ran: { readonly tasks: readonly RunningTask[]; readonly running: number },
+  ran: { readonly calls: readonly RunningCall[]; readonly running: number },
 ): ShownWorker {
   const name = `${job}:${index} (${place})`;
   return {
-    describe: () => `${name}${activityOf(ran.tasks, ran.running)}`,
+    describe: () => `${name}${activityOf(ran.calls, ran.running)}`,
     busy: () =>
-      ran.tasks.map((task) => ({
-        text: `${name} runs '${task.name}'`,
-        startedAt: task.startedAt,
+      ran.calls.map((call) => ({
+        text: `${name} runs '${call.name}'`,
+        startedAt: call.startedAt,
         pid,
         threadId,
       })),
@@ -67,15 +68,15 @@ export function shownWorker(
 export function stuckWorker(
   { job, index }: WorkerName,
   { pid, place, threadId }: Shown,
-  tasks: readonly RunningTask[],
+  calls: readonly RunningCall[],
 ): ShownWorker {
   const name = `${job}:${index} (${place})`;
   return {
-    describe: () => `${name}${activityOf(tasks, tasks.length)}; it is stuck in native code`,
+    describe: () => `${name}${activityOf(calls, calls.length)}; it is stuck in native code`,
     busy: () =>
-      tasks.map((task) => ({
-        text: `${name}, which is stuck in native code, runs '${task.name}'`,
-        startedAt: task.startedAt,
+      calls.map((call) => ({
+        text: `${name}, which is stuck in native code, runs '${call.name}'`,
+        startedAt: call.startedAt,
         pid,
         threadId,
       })),

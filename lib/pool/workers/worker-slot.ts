@@ -33,7 +33,7 @@ import { toThread } from '../../values/to-thread.ts';
 import { packValue } from '../../values/value.ts';
 import type { Call, Closure } from '../queue/closure.ts';
 import type { Placement } from '../queue/lines/placement.ts';
-import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
+import type { Cancellation, RunningCall, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import { whyNotImported } from '../worker/module/import-error.ts';
 import type { Fate, WorkerResource } from '../worker/protocol.ts';
 import {
@@ -62,7 +62,7 @@ import { Preparations } from './preparations.ts';
 import { beginsBy, inOrderOfReturn, isOnlyHere, SentClosures } from './sent-closures.ts';
 import { noAnswer, Silence } from './silence.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
-import { readinessOf, runningTask, shownWorker, stuckWorker, workerInfo } from './slot-report.ts';
+import { readinessOf, runningCall, shownWorker, stuckWorker, workerInfo } from './slot-report.ts';
 
 /** A thread that has not ended this long after `terminate()` is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
@@ -387,11 +387,11 @@ export class WorkerSlot {
   }
 
   /** The functions that the worker runs. */
-  get tasks(): RunningTask[] {
+  get calls(): RunningCall[] {
     const running = this.#sent.newestFirst().filter((sent) => this.#fateOf(sent) === 'running');
     // Of several at once, each began when it was sent.
     const runsMany = (this.#options.concurrency ?? 1) > 1;
-    return running.map((sent) => runningTask(sent, runsMany ? 0 : this.#last.at));
+    return running.map((sent) => runningCall(sent, runsMany ? 0 : this.#last.at));
   }
 
   #oldest(fate: Fate): SentToWorker | undefined {
@@ -583,7 +583,7 @@ export class WorkerSlot {
     if (this.#channel !== channel) return;
     const info: WorkerInfo = { ...this.info, state: 'stuck', running: 0 };
     this.stuck.push({ info, channel });
-    this.#shown.set(channel, stuckWorker(this.#name, channel, info.tasks));
+    this.#shown.set(channel, stuckWorker(this.#name, channel, info.calls));
     this.#listener.onStuck(info);
     this.#lose(cause);
   }

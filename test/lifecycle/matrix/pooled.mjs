@@ -1,11 +1,11 @@
 // The function of the pool that a worker of the matrix has of its own.
 import { once } from 'node:events';
-import { currentTask } from 'allstop/cluster';
+import { currentCall } from 'allstop/cluster';
 
 /** Adds to the variable, says that it runs, and ends with the pool. */
 export async function untilStopped(sum) {
   await sum.assignAdd(1);
-  const { signal } = currentTask();
-  currentTask().report('runs');
+  const { signal } = currentCall();
+  currentCall().report('runs');
   if (!signal.aborted) await once(signal, 'abort');
 }

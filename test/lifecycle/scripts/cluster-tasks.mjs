@@ -1,6 +1,6 @@
 // The functions that cluster.mjs schedules.
 import { Coordinator } from 'allstop';
-import { currentTask } from 'allstop/cluster';
+import { currentCall } from 'allstop/cluster';
 
 export const add = (a, b) => a + b;
 
@@ -10,7 +10,7 @@ export const fail = () => {
 
 /** Ends its worker on the first attempt. */
 export function dieOnce() {
-  const { attempt } = currentTask();
+  const { attempt } = currentCall();
   if (attempt === 1) process.exit(7);
   return attempt;
 }
@@ -22,7 +22,7 @@ export function* numbers(from) {
 export const next = async (iterator) => (await iterator.next()).value;
 
 export async function untilAborted() {
-  const { signal } = currentTask();
+  const { signal } = currentCall();
   await new Promise((resolve) => signal.addEventListener('abort', resolve));
   throw signal.reason;
 }
@@ -38,7 +38,7 @@ export function stop() {
 }
 
 export async function announceAndSpin() {
-  currentTask().report('begun');
+  currentCall().report('begun');
   await new Promise((resolve) => setTimeout(resolve, 20)); // the report leaves
   for (;;);
 }

@@ -60,7 +60,7 @@ describe('a worker that is away', () => {
     visit.pass();
     expect(await value.fetch()).toMatchObject({ pid: worker.pid, attempt: 1 });
     expect(visits.names).toEqual(['a']);
-    expect(cluster.workers).toMatchObject([{ task: 0, pid: worker.pid, completed: 1 }]);
+    expect(cluster.workers).toMatchObject([{ index: 0, pid: worker.pid, completed: 1 }]);
     expect(cluster.stats()).toMatchObject({ retried: 0 });
   });
 

@@ -157,7 +157,7 @@ describe('a worker that is silent', () => {
     first.pass(); // after SIGCONT it has a result, which must be ignored
     stopped.child.kill('SIGCONT');
     await eventually(() => cluster.workers[0]?.state === 'idle');
-    expect(cluster.workers[0]).toMatchObject({ task: 0, pid: stopped.pid, completed: 0 });
+    expect(cluster.workers[0]).toMatchObject({ index: 0, pid: stopped.pid, completed: 0 });
     expect(stopped.events.filter(({ event }) => event === 'session')).toHaveLength(1);
     const squares = new Squares();
     await squares.schedule(cluster, 1_000);
@@ -187,7 +187,7 @@ describe('a worker that is silent', () => {
     expect(await value.fetch()).toMatchObject({ pid: near.pid, attempt: 2 });
     proxy.restore();
     await eventually(() => cluster.workers[0]?.state === 'idle');
-    expect(cluster.workers[0]).toMatchObject({ task: 0, pid: far.pid, completed: 0 });
+    expect(cluster.workers[0]).toMatchObject({ index: 0, pid: far.pid, completed: 0 });
     const squares = new Squares();
     await squares.schedule(cluster, 1_000);
     await cluster.join();

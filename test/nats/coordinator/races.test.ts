@@ -47,7 +47,7 @@ afterEach(async () => {
 
 const messageOf = (error: unknown): string => (error as Error).message;
 const stateOf = (cluster: ClusterCoordinator, task = 0): string | undefined =>
-  cluster.workers.find((worker) => worker.task === task)?.state;
+  cluster.workers.find((worker) => worker.index === task)?.state;
 
 /** Sends a busy worker five functions in advance, which earlier runs have shown to be short. */
 async function busyWith(cluster: ClusterCoordinator) {
@@ -98,7 +98,7 @@ describe('a worker', () => {
     old.child.kill('SIGCONT');
     expect(await refused).toMatchObject({ why: expect.stringContaining(`(pid ${worker.pid})`) });
     await works(cluster);
-    expect(cluster.workers).toMatchObject([{ task: 0, pid: worker.pid }]);
+    expect(cluster.workers).toMatchObject([{ index: 0, pid: worker.pid }]);
   });
 
   it('with the task of another waits until that has ended', async () => {
@@ -169,7 +169,7 @@ describe('a worker', () => {
     const broken = scene.spawn({ task: 1, env: { ALLSTOP_TEST_BROKEN: '1' } });
     await broken.next('session-over');
     await works(cluster);
-    expect(cluster.workers).toMatchObject([{ task: 0 }, { task: 1, state: 'lost', restarts: 1 }]);
+    expect(cluster.workers).toMatchObject([{ index: 0 }, { index: 1, state: 'lost', restarts: 1 }]);
     expect(broken.events.filter(({ event }) => event === 'session')).toHaveLength(1);
   });
 
@@ -499,10 +499,10 @@ describe('the first error', () => {
     const { signal } = controller;
     const value = await cluster.schedule('hold', [visits.path, 'a'], { signal });
     await visits.next('a');
-    const { task } = cluster.workers.find(({ running }) => running === 1) as { task: number };
+    const worker = cluster.workers.find(({ running }) => running === 1);
     controller.abort(new RangeError('not wanted'));
     await expect(value.fetch()).rejects.toThrow('not wanted');
-    await scene.workers[task]?.kill();
+    await scene.workers[worker?.index as number]?.kill();
     await cluster.join();
     await works(cluster);
     expect(visits.names).toEqual(['a']);

@@ -36,12 +36,12 @@ it('is listed as stuck beside its node, which goes on with another thread', asyn
   const told = worker.next('thread-stuck');
   const late = cluster.run('blockInNativeCode', [pipe], { timeoutMs: 1_000 });
   await expect(late).rejects.toMatchObject({ code: 'ERR_ALLSTOP_DEADLINE_EXCEEDED' });
-  expect(await stuck).toEqual([expect.objectContaining({ task: 0, state: 'stuck', running: 0 })]);
+  expect(await stuck).toEqual([expect.objectContaining({ index: 0, state: 'stuck', running: 0 })]);
   await told;
   expect(await cluster.run('square', [3, 0])).toBe(9);
   expect(cluster.workers).toMatchObject([
-    { task: 0, state: 'idle', completed: 1 },
-    { task: 0, state: 'stuck', running: 0, completed: 0 },
+    { index: 0, state: 'idle', completed: 1 },
+    { index: 0, state: 'stuck', running: 0, completed: 0 },
   ]);
   writeFileSync(pipe, ''); // ends the blocked thread
 });

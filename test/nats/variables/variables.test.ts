@@ -220,7 +220,7 @@ describe('variables on a parameter server', () => {
     const sum = await cluster.variable('sum', 1, { ps: 0 });
     const lost = once(cluster, 'workerLost');
     await spare.kill();
-    expect(await lost).toMatchObject([{ job: 'ps', task: 1 }, {}]);
+    expect(await lost).toMatchObject([{ job: 'ps', index: 1, name: 'ps:1' }, {}]);
     await cluster.run('add', [sum, 1]);
     await cluster.join();
     const waiting = cluster.variable('other', 5, { ps: 1 });

@@ -1,9 +1,9 @@
-import { currentTask } from 'allstop/cluster';
+import { currentCall } from 'allstop/cluster';
 
 export const add = (a, b) => a + b;
 
 export function dieOnce() {
-  const { attempt } = currentTask();
+  const { attempt } = currentCall();
   if (attempt === 1) process.exit(1);
   return attempt;
 }

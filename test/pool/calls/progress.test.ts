@@ -1,4 +1,4 @@
-/** `currentTask().report`, `remote.progress` and `onProgress`: how far a function is. */
+/** `currentCall().report`, `remote.progress` and `onProgress`: how far a function is. */
 
 import { describe, expect, it } from 'vitest';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';

@@ -194,7 +194,7 @@ describe('of task-queue.ts', () => {
     expect(threads(cluster)).toBe(2);
     const all = Array.from({ length: 4 }, sharedWords);
     const results = all.map((words) => cluster.run('waitUntilOpen', [words]));
-    await eventually(() => cluster.workers.flatMap(({ tasks }) => tasks).length === 3);
+    await eventually(() => cluster.workers.flatMap(({ calls }) => calls).length === 3);
     expect(threads(cluster)).toBe(3);
     expect(cluster.stats().queued).toBe(1);
     openAll(...all);
@@ -216,7 +216,7 @@ describe('of task-queue.ts', () => {
     await cluster.ready();
     const all = [sharedWords(), sharedWords()] as const;
     const results = all.map((words) => cluster.run('waitUntilOpen', [words]));
-    await eventually(() => cluster.workers[0]?.tasks.length === 2);
+    await eventually(() => cluster.workers[0]?.calls.length === 2);
     openAll(all[1]);
     expect(await results[1]).toBe('open'); // the first still waits there
     openAll(all[0]);
@@ -232,7 +232,7 @@ describe('of thread-count.ts and idle-timeout.ts', () => {
     const spinning = Array.from({ length: 5 }, () =>
       rejection(cluster.run('evaluate', ['for(;;);'])),
     );
-    await eventually(() => cluster.workers.flatMap(({ tasks }) => tasks).length === 4);
+    await eventually(() => cluster.workers.flatMap(({ calls }) => calls).length === 4);
     expect(threads(cluster)).toBe(4);
     await cluster.close();
     for (const error of await Promise.all(spinning)) expect(error).toBeInstanceOf(CancelledError);

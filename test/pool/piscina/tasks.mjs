@@ -3,7 +3,7 @@ import assert from 'node:assert';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { types } from 'node:util';
 import { BroadcastChannel, threadId, workerData } from 'node:worker_threads';
-import { currentTask, transfer } from 'allstop/cluster';
+import { currentCall, transfer } from 'allstop/cluster';
 
 // --- README
 
@@ -31,7 +31,7 @@ export async function listen(name) {
   const channel = new BroadcastChannel('my_channel');
   const text = await new Promise((resolve) => {
     channel.addEventListener('message', ({ data }) => resolve(data), { once: true });
-    currentTask().report('listens');
+    currentCall().report('listens');
   });
   channel.close();
   return `${name} Received from:${text}`;
@@ -96,7 +96,7 @@ export function move(moved) {
 export const whichThread = () => threadId;
 
 export function say(text) {
-  currentTask().report(text);
+  currentCall().report(text);
   return 42;
 }
 
@@ -117,7 +117,7 @@ export function dieLater(words) {
 
 /** Its worker exits in the first attempt, while it waits. */
 export async function exitOnce() {
-  if (currentTask().attempt === 1) setImmediate(() => process.exit(1));
+  if (currentCall().attempt === 1) setImmediate(() => process.exit(1));
   else return 42;
   return new Promise(() => {});
 }

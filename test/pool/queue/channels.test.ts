@@ -125,7 +125,7 @@ describe('allstop:cluster:worker', () => {
     expect(messages.map(({ event }) => event)).toEqual(['started', 'lost', 'started']);
     expect(messages[1]).toMatchObject({
       coordinator: cluster.coordinator.name,
-      worker: { job: 'worker', task: 0 },
+      worker: { name: 'worker:0', index: 0 },
       error: expect.any(Error),
     });
   });

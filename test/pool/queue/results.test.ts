@@ -1,7 +1,7 @@
-/** Results and errors of functions, `fetch`, and `currentTask`. */
+/** Results and errors of functions, `fetch`, and `currentCall`. */
 
 import {
-  currentTask,
+  currentCall,
   DeadlineExceededError,
   FailedPreconditionError,
   RemoteValue,
@@ -214,14 +214,14 @@ describeKinds(kinds, (kind) => {
     });
   });
 
-  describe('currentTask', () => {
+  describe('currentCall', () => {
     it('says which worker, and which attempt', async () => {
       const cluster = start();
       const place = await (await cluster.schedule('where')).fetch();
       expect(place).toMatchObject({ workerIndex: 0, attempt: 1 });
       expect(place.pid === process.pid).toBe(kind.isThread);
       expect(place.threadId > 0).toBe(kind.hasThreads);
-      expect(cluster.workers).toMatchObject([{ job: 'worker', task: 0, pid: place.pid }]);
+      expect(cluster.workers).toMatchObject([{ name: 'worker:0', index: 0, pid: place.pid }]);
     });
 
     it('is the same after an await', async () => {
@@ -233,7 +233,7 @@ describeKinds(kinds, (kind) => {
     });
 
     it('is an error outside', () => {
-      expect(() => currentTask()).toThrow(FailedPreconditionError);
+      expect(() => currentCall()).toThrow(FailedPreconditionError);
       expect(() => tasks.where()).toThrow(FailedPreconditionError);
     });
   });

@@ -8,7 +8,11 @@ import type { Readable } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ClusterCoordinator, LocalStrategy, type RunOptions } from '../../../dist/cluster/index.js';
+import {
+  type CallOptions,
+  ClusterCoordinator,
+  LocalStrategy,
+} from '../../../dist/cluster/index.js';
 
 const module = new URL('../../fixtures/cluster-computing.mjs', import.meta.url);
 const clusters: ClusterCoordinator[] = [];
@@ -26,9 +30,9 @@ async function once(values: AsyncIterable<unknown>): Promise<void> {
 }
 
 /** A cluster of processes (the options are the first call's) in which functions compute. */
-async function computing(...given: (Call | RunOptions)[]) {
+async function computing(...given: (Call | CallOptions)[]) {
   const calls = given.filter((each) => Array.isArray(each));
-  const options = given.find((each): each is RunOptions => !Array.isArray(each));
+  const options = given.find((each): each is CallOptions => !Array.isArray(each));
   const strategy = new LocalStrategy({ module, workers: calls.length, isolation: 'process' });
   const cluster = new ClusterCoordinator(strategy, { cancelGraceMs: 20_000 });
   clusters.push(cluster);

@@ -27,7 +27,7 @@ describe.each(['thread', 'process'] as const)('a worker as %s', (isolation) => {
     const { runs, visit } = await held(cluster, ['a', 'b', 'c']);
     const fourth = cluster.run('hold', ['d']);
     const [info] = cluster.workers;
-    expect(info?.tasks).toHaveLength(3);
+    expect(info?.calls).toHaveLength(3);
     visit[1]?.pass();
     await runs[1];
     const last = await visits.next('d');

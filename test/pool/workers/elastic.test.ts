@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Visits } from '../../support/visits.ts';
 
 const module = new URL('../../fixtures/cluster-worker-tasks.mjs', import.meta.url);
-const tasksOf = (cluster: ClusterCoordinator): number[] => cluster.workers.map(({ task }) => task);
+const indexesOf = (cluster: ClusterCoordinator): number[] =>
+  cluster.workers.map(({ index }) => index);
 
 describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
   const visits = new Visits();
@@ -21,10 +22,10 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
   it('begin with min, and become more while functions wait, up to max', async () => {
     await using cluster = start({ min: 1, max: 3 });
     await cluster.ready();
-    expect(tasksOf(cluster)).toEqual([0]);
+    expect(indexesOf(cluster)).toEqual([0]);
     const runs = ['a', 'b', 'c', 'd'].map((name) => cluster.run('hold', [name]));
     const first = await Promise.all(['a', 'b', 'c'].map((name) => visits.next(name)));
-    expect(tasksOf(cluster)).toEqual([0, 1, 2]);
+    expect(indexesOf(cluster)).toEqual([0, 1, 2]);
     for (const visit of first) visit.pass();
     (await visits.next('d')).pass();
     expect(new Set(await Promise.all(runs)).size).toBe(3);
@@ -35,8 +36,8 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     const placed = cluster.run('hold', ['placed'], { worker: 2 });
     (await visits.next('placed')).pass();
     await placed;
-    expect(tasksOf(cluster)).toContain(2);
-    expect(tasksOf(cluster)).not.toContain(1);
+    expect(indexesOf(cluster)).toContain(2);
+    expect(indexesOf(cluster)).not.toContain(1);
     await expect(cluster.run('hold', ['never'], { worker: 3 })).rejects.toThrow(RangeError);
   });
 
@@ -46,7 +47,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     const runs = ['a', 'b'].map((name) => cluster.run('hold', [name]));
     for (const name of ['a', 'b']) (await visits.next(name)).pass();
     await Promise.all(runs);
-    expect(tasksOf(cluster)).toEqual([0, 1]);
+    expect(indexesOf(cluster)).toEqual([0, 1]);
   });
 
   it('become fewer when they are idle, down to min, after their teardown', async () => {
@@ -101,7 +102,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     await using cluster = start({ min: 1, max: 2, idleMs: 0 });
     await cluster.resize(4);
     for (let turns = 0; turns < 100; turns++) await new Promise((turn) => setImmediate(turn));
-    expect(tasksOf(cluster)).toEqual([0, 1, 2, 3]);
+    expect(indexesOf(cluster)).toEqual([0, 1, 2, 3]);
   });
 });
 

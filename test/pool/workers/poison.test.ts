@@ -109,8 +109,8 @@ describeKinds(kinds, (kind) => {
     it('tell of workers that start and die, of retries, and of nothing left to do', async () => {
       const cluster = start();
       const told: unknown[] = [];
-      cluster.on('workerStarted', ({ task, state }) => told.push(['started', task, state]));
-      cluster.on('workerLost', ({ task }, error) => told.push(['lost', task, error.message]));
+      cluster.on('workerStarted', ({ index, state }) => told.push(['started', index, state]));
+      cluster.on('workerLost', ({ index }, error) => told.push(['lost', index, error.message]));
       cluster.on('retry', ({ name, attempt }) => told.push(['retry', name, attempt]));
       cluster.on('idle', () => told.push(['idle']));
       await cluster.ready();
@@ -139,12 +139,12 @@ describeKinds(kinds, (kind) => {
       const began = Date.now();
       const value = cluster.run('hold', [visits.path, 'a']);
       const visit = await visits.next('a');
-      const [task] = cluster.workers[0]?.tasks ?? [];
+      const [task] = cluster.workers[0]?.calls ?? [];
       expect(task).toMatchObject({ name: 'hold', attempt: 1 });
       expect(task?.startedAt.getTime()).toBeGreaterThanOrEqual(began);
       visit.pass();
       await value;
-      expect(cluster.workers[0]?.tasks).toEqual([]);
+      expect(cluster.workers[0]?.calls).toEqual([]);
     });
   });
 });

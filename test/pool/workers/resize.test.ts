@@ -12,7 +12,8 @@ import { errorOf } from '../../support/clusters.ts';
 import { Visits } from '../../support/visits.ts';
 
 const module = new URL('../../fixtures/cluster-worker-tasks.mjs', import.meta.url);
-const tasksOf = (cluster: ClusterCoordinator): number[] => cluster.workers.map(({ task }) => task);
+const indexesOf = (cluster: ClusterCoordinator): number[] =>
+  cluster.workers.map(({ index }) => index);
 
 describe.each(['thread', 'process'] as const)('resize, of workers as %s', (isolation) => {
   const visits = new Visits();
@@ -32,7 +33,7 @@ describe.each(['thread', 'process'] as const)('resize, of workers as %s', (isola
   it('adds workers, which are ready when it resolves', async () => {
     await using cluster = start(1);
     await cluster.resize(3);
-    expect(tasksOf(cluster)).toEqual([0, 1, 2]);
+    expect(indexesOf(cluster)).toEqual([0, 1, 2]);
     expect(cluster.workers.every(({ state }) => state === 'idle')).toBe(true);
     const held = [await hold(cluster, 'a'), await hold(cluster, 'b'), await hold(cluster, 'c')];
     for (const { visit } of held) visit.pass();
@@ -56,7 +57,7 @@ describe.each(['thread', 'process'] as const)('resize, of workers as %s', (isola
     for (const { visit } of held.slice(1)) visit.pass();
     await resized;
     await Promise.all(held.map(({ run }) => run));
-    expect(tasksOf(cluster)).toEqual([0]);
+    expect(indexesOf(cluster)).toEqual([0]);
     expect(lost).toEqual([]);
     expect(cluster.stats()).toMatchObject({ retried: 0, engine: { restarts: 0 } });
   });
@@ -80,7 +81,7 @@ describe.each(['thread', 'process'] as const)('resize, of workers as %s', (isola
     visit.pass();
     other.visit.pass();
     await Promise.all([down, up, run, other.run]);
-    expect(tasksOf(cluster)).toEqual([0, 1]);
+    expect(indexesOf(cluster)).toEqual([0, 1]);
     const after = await Promise.all([0, 1].map((n) => hold(cluster, `after ${n}`)));
     for (const each of after) each.visit.pass();
     expect(new Set(await Promise.all(after.map((each) => each.run))).size).toBe(2);
@@ -94,7 +95,7 @@ describe.each(['thread', 'process'] as const)('resize, of workers as %s', (isola
     await cluster.resize(2);
     await cluster.ready();
     const { run, visit } = await hold(cluster, 'a');
-    const other = cluster.workers.find(({ state }) => state === 'idle')?.task;
+    const other = cluster.workers.find(({ state }) => state === 'idle')?.index;
     expect(await cluster.run('next', [numbers])).toBe(other);
     expect(await cluster.run('next', [more])).toBe(other);
     visit.pass();
@@ -109,7 +110,7 @@ describe.each(['thread', 'process'] as const)('resize, of workers as %s', (isola
     expect(error.message).toContain('no database for 1');
     await cluster.resize(1);
     expect(await cluster.run('where')).toMatchObject({ worker: 0 });
-    expect(tasksOf(cluster)).toEqual([0]);
+    expect(indexesOf(cluster)).toEqual([0]);
   });
 
   it('fails what is placed on a worker that goes, and nothing else', async () => {
@@ -139,7 +140,7 @@ describe.each(['thread', 'process'] as const)('resize, of workers as %s', (isola
     visit.pass();
     expect(await died).toBeInstanceOf(RangeError);
     await resized;
-    expect(tasksOf(cluster)).toEqual([0]);
+    expect(indexesOf(cluster)).toEqual([0]);
   });
 
   it('is cancelled by close and by a stop', async () => {

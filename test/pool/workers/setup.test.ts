@@ -82,7 +82,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
   it('starts again the one worker that cannot be set up, and works with the others', async () => {
     await using cluster = start({ setup: 'brokenOnOne', workers: 2 });
     const lost = new Promise<[number, string]>((resolve) => {
-      cluster.on('workerLost', ({ task }, { message }) => resolve([task, message]));
+      cluster.on('workerLost', ({ index }, { message }) => resolve([index, message]));
     });
     expect(await cluster.run('where')).toMatchObject({ worker: 0 });
     expect(await lost).toEqual([1, expect.stringContaining('no database for 1')]);

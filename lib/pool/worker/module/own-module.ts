@@ -5,7 +5,7 @@
 
 import { realpathSync } from 'node:fs';
 import { FailedPreconditionError } from '../../../errors/errors.ts';
-import { taskOfCaller } from '../current-task.ts';
+import { callOfCaller } from '../current-call.ts';
 import { shownModule } from './import-error.ts';
 
 /** What this thread is a worker for; undefined in a thread that is no worker of a cluster. */
@@ -26,7 +26,7 @@ export function serveModule(href: string, tell: (error: Error) => void): void {
  *   module makes the cluster, but the module itself, or a file that it imports
  */
 export function refuseOwnModule(module: URL): void {
-  if (served === undefined || taskOfCaller() !== undefined) return;
+  if (served === undefined || callOfCaller() !== undefined) return;
   if (placeOf(module) !== placeOf(served.module)) return;
   const error = new FailedPreconditionError(
     `The module ${shownModule(module)} makes a cluster while a worker imports it. Put the functions into a file of their own, or make the cluster only outside workers: if (!Coordinator.current()), with import { Coordinator } from "allstop"`,

@@ -14,7 +14,7 @@ import type { SharedIterators } from './shared-iterators.ts';
 export interface ResourceMaker {
   /** Calls the function that makes a data set. */
   build(resource: Extract<WorkerResource, { kind: 'dataset' }>): unknown;
-  /** Runs `body`, in which `currentTask()` works. */
+  /** Runs `body`, in which `currentCall()` works. */
   asTask<T>(body: () => T): T;
 }
 

@@ -1,11 +1,14 @@
-/** `currentTask()`: what a function can learn about its own attempt. */
+/**
+ * `currentCall()`: what a function can learn about its own attempt. A bundle may have several copies
+ * of this file in one thread: they share the storage, by a global symbol.
+ */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Variable, VariableValue } from '../../cluster/variables/variable.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 
-/** The attempt of a function in which the caller runs. */
-export type CurrentTask = {
+/** The attempt of a call in which the caller runs. */
+export type CurrentCall = {
   /**
    * Aborts when the function is cancelled or times out, another function has failed, or the cluster
    * stops.
@@ -34,38 +37,44 @@ export type CurrentTask = {
   report(value: unknown): void;
 };
 
-const tasks = new AsyncLocalStorage<CurrentTask>();
+const SHARED: unique symbol = Symbol.for('allstop:current-call');
+const shared = globalThis as { [SHARED]?: AsyncLocalStorage<CurrentCall> };
+if (shared[SHARED] === undefined) {
+  const value = new AsyncLocalStorage<CurrentCall>();
+  Object.defineProperty(globalThis, SHARED, { value }); // not enumerable: programs copy globals
+}
+const calls = shared[SHARED] as AsyncLocalStorage<CurrentCall>;
 
-export function runAsTask<T>(task: CurrentTask, body: () => T): T {
-  return tasks.run(task, body);
+export function runAsCall<T>(call: CurrentCall, body: () => T): T {
+  return calls.run(call, body);
 }
 
 /** The attempt in which the caller runs; undefined outside scheduled functions. */
-export const taskOfCaller = (): CurrentTask | undefined => tasks.getStore();
+export const callOfCaller = (): CurrentCall | undefined => calls.getStore();
 
 /**
- * The attempt of the scheduled function, or data set function, that calls `currentTask`.
+ * The attempt of the scheduled function, or data set function, that calls `currentCall`.
  *
  * @example
  * ```js
- * // tasks.mjs: a function of the cluster that ends when it is cancelled
+ * // tasks.mjs: a function of the pool that ends when it is cancelled
  * import { setTimeout } from 'node:timers/promises';
- * import { currentTask } from 'allstop/cluster';
+ * import { currentCall } from 'allstop/pool';
  *
  * export async function watch(path) {
- *   const { signal, attempt } = currentTask();
+ *   const { signal, attempt } = currentCall();
  *   for (let round = 1; ; round++) {
- *     currentTask().report({ path, attempt, round });
+ *     currentCall().report({ path, attempt, round });
  *     await setTimeout(1_000, undefined, { signal });
  *   }
  * }
  * ```
  * @throws FailedPreconditionError: the caller was not scheduled on a cluster
  */
-export function currentTask(): CurrentTask {
-  const task = tasks.getStore();
-  if (task !== undefined) return task;
+export function currentCall(): CurrentCall {
+  const call = calls.getStore();
+  if (call !== undefined) return call;
   throw new FailedPreconditionError(
-    'currentTask() was called outside a function scheduled on a cluster',
+    'currentCall() was called outside a function that a pool or a cluster has called',
   );
 }
