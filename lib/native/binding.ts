@@ -559,6 +559,8 @@ export interface NativeBinding {
   /** Tells the worker process that its closure `id` is cancelled: `takeCancelledCalls` there. */
   cancelForkedCall(line: number, id: number, reason: Uint8Array): void;
   closeForkLine(line: number): void;
+  /** Blocks until standard output or standard error takes bytes, 50 ms at most. */
+  awaitWritable(descriptor: number): boolean;
   /** Blocks until the parent's state is known. `down`, `up`: descriptors; on Windows `down` a name. */
   attachToParent(
     attachment: NativeAttachment,

@@ -43,6 +43,13 @@ Napi::Value CreateCoordinator(const Info& info) {
                                 core::Coordinator::Create(std::move(options)));
 }
 
+// awaitWritable(descriptor): in slices, as every wait of a JavaScript thread.
+Napi::Value AwaitWritable(const Info& info) {
+  constexpr int kSliceMs = 50;
+  const auto descriptor = static_cast<int>(NumberArgument(info, 0));
+  return Napi::Boolean::New(info.Env(), core::AwaitWritable(descriptor, kSliceMs));
+}
+
 Napi::Value HasCoordinator(const Info& info) {
   const bool found = core::Registry<core::Coordinator>::Get().Find(IdArgument(info, 0)) != nullptr;
   return Napi::Boolean::New(info.Env(), found);
@@ -265,6 +272,7 @@ Napi::Value Setup(const Info& info) {
   const auto set = [&](const char* name, Napi::Value (*function)(const Info&)) {
     Define(functions, name, Napi::Function::New(env, function, name, environment.get()));
   };
+  set("awaitWritable", Checked<AwaitWritable>);
   set("createCoordinator", Checked<CreateCoordinator>);
   set("hasCoordinator", Checked<HasCoordinator>);
   set("attachCoordinator", Checked<AttachCoordinator>);

@@ -21,15 +21,22 @@ void WriteToStandardError(std::string_view text, int /*patience_ms*/) noexcept {
             nullptr);
 }
 
+bool AwaitWritable(int /*descriptor*/, int /*patience_ms*/) noexcept { return true; }
+
 #else
+
+bool AwaitWritable(int descriptor, int patience_ms) noexcept {
+  pollfd end{descriptor, POLLOUT, 0};
+  int ready = 0;
+  while ((ready = poll(&end, 1, patience_ms)) == -1 && errno == EINTR) {
+  }
+  return ready == 1 && (end.revents & POLLOUT) != 0;
+}
 
 void WriteToStandardError(std::string_view text, int patience_ms) noexcept {
   constexpr std::size_t kAtOnce = 512;  // POSIX: a pipe that polls writable takes that many bytes
   while (!text.empty()) {
-    pollfd descriptor{STDERR_FILENO, POLLOUT, 0};
-    const int ready = poll(&descriptor, 1, patience_ms);
-    if (ready == -1 && errno == EINTR) continue;
-    if (ready != 1 || (descriptor.revents & POLLOUT) == 0) return;
+    if (!AwaitWritable(STDERR_FILENO, patience_ms)) return;
     const ssize_t written =
         write(STDERR_FILENO, text.data(), text.size() < kAtOnce ? text.size() : kAtOnce);
     if (written == -1 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -74,6 +74,8 @@ export const TO_WORKER = {
   drawn: 7,
   /** [ping]: threads only; answered by `pong` as soon as the thread reads it */
   ping: 8,
+  /** [written, descriptor]: threads only; the answer to an `output` that asks */
+  written: 9,
 } as const;
 
 /**
@@ -113,6 +115,8 @@ export const FROM_WORKER = {
   pong: 0x2a11_570e,
   /** [begun, id]: the function begins, of a closure that was sent with RUN.tellsStart */
   begun: 0x2a11_570f,
+  /** [output, descriptor, text or bytes, whether the worker waits for `written`]: threads only */
+  output: 0x2a11_5710,
 } as const;
 
 /**

@@ -14,6 +14,7 @@ import { CancelledCalls } from './cancelled-calls.ts';
 import { clusterCoordinator } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { addLasting } from './lasting-listeners.ts';
+import { blockOutput } from './output.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
 import { answerNone, answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
 
@@ -25,6 +26,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     // A failed send is ignored: the parent is gone, and 'disconnect' says so.
     process.send?.(packMessage(message), undefined, undefined, () => {});
   };
+  blockOutput();
   const parent = process.ppid;
   // A busy event loop would not see 'disconnect'; this ends the process all the same.
   endWithParent(ORPHAN_GRACE_MS);

@@ -7,8 +7,12 @@ import { onlyForOwnWorkers } from '../../coordinator/threads/worker-module.ts';
 import { refuseClear } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { addLasting } from './lasting-listeners.ts';
-import type { WorkerSettings } from './protocol.ts';
+import { postOutput } from './output.ts';
+import { TO_WORKER, type WorkerSettings } from './protocol.ts';
 import type { Movable } from './transfer.ts';
+
+/** The threads of Bun and Deno write to the descriptors themselves. */
+const isNode = process.versions['bun'] === undefined && process.versions['deno'] === undefined;
 
 export async function runClusterThread(settings: WorkerSettings): Promise<void> {
   const port = parentPort;
@@ -19,11 +23,15 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
     post: (message: unknown[], transfer?: readonly Movable[]): void =>
       port.postMessage(message, transfer as ArrayBuffer[]),
   };
+  const onWritten = isNode ? postOutput(channel.post) : undefined;
   const runner = new FunctionRunner(channel, coordinator, settings);
   showWorkerData(settings.workerData);
   // Before setup functions run: an operation on a variable gets its answer by a message.
   addLasting(port, {
-    message: (message: unknown[]) => runner.receive(message),
+    message: (message: unknown[]) => {
+      if (message[0] === TO_WORKER.written) onWritten?.(message[1] as number);
+      else runner.receive(message);
+    },
     // The closures of a message that cannot be deserialized would never end. The worker throws and
     // so ends itself, and its closures run again.
     messageerror: (error: unknown) => {

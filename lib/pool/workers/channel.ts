@@ -19,6 +19,7 @@ import type { ModuleHooks } from '../worker/module-options.ts';
 import { CLAIMS, FROM_WORKER, TO_WORKER, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
 import type { Movable } from '../worker/transfer.ts';
+import { Output } from './output.ts';
 
 export type Isolation = 'thread' | 'process';
 
@@ -30,7 +31,9 @@ export interface ChannelListener {
    * @returns false if it is not known whose result the message is: the thread is ended then
    */
   onUnreadable(error: unknown): boolean;
-  /** The worker has ended. Called once; no other call follows. */
+  /** The thread was killed, and is blocked in native code. `onGone` follows when it has ended. */
+  onStuck(): void;
+  /** The worker has ended, and what it printed is written. Called once; no other call follows. */
   onGone(cause: Error): void;
 }
 
@@ -93,8 +96,11 @@ function settingsOf(options: WorkerOptions, job: string, index: number): WorkerS
 /** The number of claims: each closure that was sent has one. */
 const claimsOf = ({ concurrency = 1 }: WorkerOptions): number => Math.max(CLAIMS, concurrency);
 
+/** A thread that has not ended this long after `terminate()` is blocked in native code. */
+const STUCK_AFTER_MS = 1_000;
+
 export function startThread(
-  { coordinator, variables }: Pick<StrategyHost, 'coordinator' | 'variables'>,
+  { coordinator, variables, cancelGraceMs }: StrategyHost,
   options: WorkerOptions,
   { job, index }: WorkerName,
   listener: ChannelListener,
@@ -111,6 +117,8 @@ export function startThread(
   else workerData.definitions = [...variables.definitions];
   const name = `${job}:${index}`;
   let cause: unknown;
+  let stuck: Timer | undefined;
+  const output = new Output((descriptor) => worker.postMessage([TO_WORKER.written, descriptor]));
   const worker = startWorker(
     attachmentOf(coordinator),
     workerEntry(),
@@ -125,7 +133,11 @@ export function startThread(
     (made) => {
       const { threadId } = made;
       made.on('message', (message: unknown) => {
-        if (Array.isArray(message)) listener.onMessage(message); // other messages are the user's
+        if (!Array.isArray(message)) return; // it is the user's
+        const [kind, descriptor, chunk, asks] = message as [number, number, string, boolean];
+        if (kind === FROM_WORKER.output) return output.add(descriptor, chunk, asks);
+        output.flush();
+        listener.onMessage(message);
       });
       made.on('error', (error: unknown) => {
         cause = causeOfDeath(threadId, error);
@@ -136,9 +148,11 @@ export function startThread(
         void made.terminate();
       });
       made.on('exit', (exitCode) => {
+        stuck?.clear();
         forgetWorker(threadId);
         const how = cause === undefined ? `exited with code ${exitCode}` : 'died';
-        listener.onGone(goneError(`Worker ${name}`, how, cause, { exitCode }));
+        const gone = goneError(`Worker ${name}`, how, cause, { exitCode });
+        output.end(cancelGraceMs, () => listener.onGone(gone));
       });
     },
   );
@@ -150,7 +164,10 @@ export function startThread(
     words,
     isShared: true,
     post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
-    kill: () => void worker.terminate(),
+    kill() {
+      void worker.terminate();
+      stuck ??= new Timer(STUCK_AFTER_MS, () => listener.onStuck());
+    },
   };
 }
 

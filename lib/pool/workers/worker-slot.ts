@@ -19,7 +19,6 @@
  *    answers it takes nothing more; if it does not answer in time, it is ended.
  */
 
-import { Timer } from '../../base/timer.ts';
 import type { Definition } from '../../cluster/variables/variable.ts';
 import type { Request } from '../../cluster/variables/variable-store.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
@@ -63,9 +62,6 @@ import { beginsBy, inOrderOfReturn, isOnlyHere, SentClosures } from './sent-clos
 import { noAnswer, Silence } from './silence.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
 import { readinessOf, runningCall, shownWorker, stuckWorker, workerInfo } from './slot-report.ts';
-
-/** A thread that has not ended this long after `terminate()` is blocked in native code. */
-const STUCK_AFTER_MS = 1_000;
 
 const recycled = (): Error => new CancelledError('The worker is replaced by a new one');
 
@@ -116,7 +112,6 @@ export class WorkerSlot {
   /** How long functions may run. */
   readonly #runTimers = new GraceTimers();
   readonly #silence: Silence;
-  #stuckTimer: Timer | undefined;
   /** Threads of this slot that are blocked in native code and could not be ended. */
   readonly stuck: { info: WorkerInfo; channel: WorkerChannel }[] = [];
 
@@ -161,6 +156,7 @@ export class WorkerSlot {
         if (isOpen && this.#channel === channel) this.#receive(message);
       },
       onUnreadable: (error) => isOpen && this.#channel === channel && this.#onUnreadable(error),
+      onStuck: () => this.#abandon(channel),
       onGone: (cause) => {
         isOpen = false;
         this.#onGone(channel, cause);
@@ -336,7 +332,6 @@ export class WorkerSlot {
     this.#killedFor = cause;
     this.enter('stopping');
     channel.kill();
-    this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
   }
 
   /** Ends the worker as somebody outside would: unlike `kill`, this is a failure of the worker. */
@@ -579,8 +574,9 @@ export class WorkerSlot {
     this.#lose(this.#killedFor ?? cause);
   }
 
-  #abandon(channel: WorkerChannel, cause: Error): void {
-    if (this.#channel !== channel) return;
+  #abandon(channel: WorkerChannel): void {
+    const cause = this.#killedFor;
+    if (this.#channel !== channel || cause === undefined) return;
     const info: WorkerInfo = { ...this.info, state: 'stuck', running: 0 };
     this.stuck.push({ info, channel });
     this.#shown.set(channel, stuckWorker(this.#name, channel, info.calls));
@@ -599,7 +595,6 @@ export class WorkerSlot {
     this.#channel = undefined;
     this.#shown.delete(this);
     this.isLoaded = false;
-    this.#stuckTimer?.clear();
     this.#teardown?.clear();
     this.#teardown = undefined;
     this.#batch.clear();

@@ -1,0 +1,80 @@
+/** What functions print reaches the reader of the program, however their workers and it end. */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+const program = fileURLToPath(new URL('../../fixtures/printing-program.mjs', import.meta.url));
+const WORKERS = 2;
+const LINES = 1_000;
+
+describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
+  /** `spawn` gives the program sockets: they take some hundred small writes, and no more. */
+  function start(way: string): { child: ChildProcess; printed: () => string[] } {
+    const args = [program, isolation, way, String(LINES)];
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let text = '';
+    if (way !== 'unread') child.stdout?.on('data', (more) => (text += more));
+    if (way === 'later') child.stderr?.on('data', (more) => (text += more));
+    return { child, printed: () => text.split('\n').slice(0, -1) };
+  }
+  const wanted = (...names: [who: string, many: number][]): string[] =>
+    names.flatMap(([who, many]) => Array.from({ length: many }, (_, line) => `${who} ${line}`));
+  const ofAll = wanted(['w0', LINES], ['w1', LINES]).toSorted();
+
+  it.each([
+    ['that closes its pool', 'close'],
+    ['that closes its pool with drainMs', 'drain'],
+    ['that replaces its workers', 'recycle'],
+    ['that closes nothing', 'nothing'],
+    ['that ends by process.exit()', 'exit'],
+    ['whose functions print asynchronously, to stderr', 'later'],
+    ['whose functions await drain', 'heeds'],
+    ['whose functions end their workers by process.exit()', 'exits'],
+    ['whose functions are ended by force at their deadline', 'spins'],
+    ['whose functions are cancelled by close', 'waits'],
+  ])('a program loses no line %s', async (_, way) => {
+    const { child, printed } = start(way);
+    const [code] = await once(child, 'close');
+    expect(printed().toSorted()).toEqual(ofAll);
+    expect(code).toBe(0);
+  });
+
+  it('loses no line of a worker that dies of an error', async () => {
+    const { child, printed } = start('dies');
+    await once(child, 'close');
+    expect(
+      printed()
+        .filter((line) => /^w/.test(line))
+        .toSorted(),
+    ).toEqual(ofAll);
+  });
+
+  it('loses no line of teardown', async () => {
+    const { child, printed } = start('teardown');
+    await once(child, 'close');
+    const byes = Array.from({ length: WORKERS }, () => ['bye', 100] as [string, number]);
+    expect(printed().toSorted()).toEqual([...ofAll, ...wanted(...byes)].toSorted());
+  });
+
+  it('has all lines of a worker that resize has ended when resize resolves', async () => {
+    const { child, printed } = start('resize');
+    const [resized] = await once(child.stderr as NodeJS.ReadableStream, 'data');
+    expect(String(resized)).toBe('resized\n');
+    child.kill('SIGKILL');
+    await once(child, 'close');
+    expect(printed().toSorted()).toEqual(ofAll);
+  });
+
+  it.runIf(isolation === 'thread')('close does not wait for ever for a reader', async () => {
+    const { child } = start('unread');
+    const [closed] = await once(child.stderr as NodeJS.ReadableStream, 'data');
+    expect(String(closed)).toBe('closed\n');
+    let text = '';
+    child.stdout?.on('data', (more) => (text += more));
+    await once(child, 'close');
+    expect(text.split('\n').slice(0, -1).toSorted()).toEqual(ofAll);
+  });
+});
