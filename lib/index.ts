@@ -25,6 +25,7 @@ export type { CoordinatorHandle, QueueHandle } from './coordinator/handle.ts';
 export type { StopRecord, StopRequester, SuppressedError } from './coordinator/stop-record.ts';
 export type { CoordinatorForkOptions } from './coordinator/threads/fork.ts';
 export type { JoinableThread, ThreadInfo } from './coordinator/threads/watch.ts';
+export type { CoordinatorSpawnOptions } from './coordinator/threads/workers.ts';
 export type {
   ChromeTrace,
   Timeline,

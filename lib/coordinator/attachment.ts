@@ -169,10 +169,12 @@ export class Attachment {
     return outcome;
   }
 
-  /** Records the error of a hook: beside the stop, which it does not replace. */
-  reportOfHook(error: unknown, name: string, givenBefore: number): void {
+  /**
+   * Records an error beside the stop, which it does not replace. `givenBefore`: the errors that the
+   * program had been given when the function began that threw it.
+   */
+  reportBeside(error: unknown, from: RequesterOptions, givenBefore: number): void {
     const { carried, bytes, ids, abortIds } = this.#encode(error);
-    const from = { via: 'hook', threadName: name } as const;
     const code = this.native.report(bytes, from, ids, abortIds, true, givenBefore);
     logReport(this, outcomeOf(code), from, bytes);
     this.#held.hold(carried);

@@ -1,7 +1,7 @@
 /** The public class `Coordinator`: checks the arguments of callers, and documents its promises. */
 
 import type { ChildProcess } from 'node:child_process';
-import type { Worker, WorkerOptions } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import {
   checkBoolean,
   checkDuration,
@@ -26,11 +26,12 @@ import {
   RUN_OPTIONS,
   type RunOptions,
 } from './coordinator-options.ts';
+import { defer } from './deferred.ts';
 import { type DiagnoseOptions, type Diagnosis, diagnose } from './diagnosis/diagnose.ts';
 import { explain, type StopExplanation, shown } from './explain.ts';
 import { attachmentOfHandle, type CoordinatorHandle } from './handle.ts';
 import { onStop } from './hooks.ts';
-import { join, joinLast } from './join.ts';
+import { join } from './join.ts';
 import { endLink } from './link.ts';
 import {
   callSite,
@@ -43,7 +44,7 @@ import {
   stopOnClose,
   stopOnSignals,
 } from './links.ts';
-import { runIn } from './nursery.ts';
+import { endScope, runIn } from './nursery.ts';
 import type { StopRecord } from './stop-record.ts';
 import { type CoordinatorForkOptions, fork } from './threads/fork.ts';
 import { leftBehind } from './threads/stragglers.ts';
@@ -55,7 +56,7 @@ import {
   type ThreadInfo,
   toThreadInfo,
 } from './threads/watch.ts';
-import { currentAttachment, spawn } from './threads/workers.ts';
+import { type CoordinatorSpawnOptions, currentAttachment, spawn } from './threads/workers.ts';
 import type { Timeline } from './timeline/events.ts';
 import { timeline } from './timeline/timeline.ts';
 import { adoptWorkers, stopOnUncaught } from './uncaught-links.ts';
@@ -178,8 +179,9 @@ export class Coordinator implements AsyncDisposable {
 
   /**
    * Runs `body` with a new coordinator, as a nursery for the threads that it starts. When `body`
-   * has returned, `run` waits until all registered threads have ended or a stop is requested;
-   * then it requests a stop, joins, and gives the value of `body`. If `body` throws, `run` requests
+   * has returned, `run` waits until all registered threads but daemon threads have ended, or until a
+   * stop is requested; then it requests a stop, joins, calls the functions of `defer`, and gives the
+   * value of `body`. If `body` throws, `run` requests
    * a stop with that error, joins, and rejects with the first error; a `body` that throws the echo
    * of a stop without an error (the AbortError of a `fetch`, after Ctrl-C) has just ended.
    *
@@ -190,8 +192,8 @@ export class Coordinator implements AsyncDisposable {
    * If a signal has stopped the coordinator, `run` resolves, and `process.exitCode` is unset or 0,
    * it is 128 + the signal's number (130 for SIGINT). If `run` rejects, it is left as it is.
    *
-   * A LooperThread ends only after a stop: a body that starts one has to see to a stop. A server or
-   * a timer is not a registered thread: a body that has nothing else awaits `coord.waitForStop()`.
+   * A LooperThread ends only after a stop: one that serves other threads is a daemon (`daemon: true`),
+   * for another one the body sees to a stop. A server or a timer is not a registered thread: a body that has nothing else awaits `coord.waitForStop()`.
    * The grace period begins when `body` has returned and a stop is requested.
    *
    * @example
@@ -423,21 +425,24 @@ export class Coordinator implements AsyncDisposable {
    * Runs `fn` now as an async task: a registered thread that runs in this JavaScript thread. The
    * promise resolves when the task has ended, and never rejects: errors go to the coordinator.
    * @param options.name Default: the name of `fn`, or "task"
+   * @param options.daemon Whether the task serves other threads: when the body of `Coordinator.run`
+   *   has returned, and only daemon threads are alive, `run` requests the stop. Default: false
    * @throws TypeError, at once: `fn` is no function, or an option is not valid
    */
   start(
     fn: (coord: Coordinator) => unknown,
-    options?: { name?: string | undefined },
+    options?: { name?: string | undefined; daemon?: boolean | undefined },
   ): Promise<void> {
     checkFunction('fn', fn);
-    const { name } = checkOptions('options', options, ['name']);
+    const { name, daemon } = checkOptions('options', options, ['name', 'daemon']);
     if (name !== undefined) checkString('options.name', name);
-    return runTask(this.#attachment, () => fn(this), name ?? nameOf(fn), fn);
+    if (daemon !== undefined) checkBoolean('options.daemon', daemon);
+    return runTask(this.#attachment, () => fn(this), name ?? nameOf(fn) ?? 'task', daemon, fn);
   }
 
   /**
    * Starts a Worker and registers it. The Worker finds this coordinator with
-   * `Coordinator.current()`. Takes the arguments of `new Worker`.
+   * `Coordinator.current()`. Takes the arguments of `new Worker`, and `daemon` as `start` does.
    *
    * @example
    * ```js
@@ -456,7 +461,7 @@ export class Coordinator implements AsyncDisposable {
    * @throws the errors of `new Worker`; TypeError: `options` is no object, or has an option
    *   that Worker does not have
    */
-  spawn(url: URL | string, options?: WorkerOptions): Worker {
+  spawn(url: URL | string, options?: CoordinatorSpawnOptions): Worker {
     return spawn(this.#attachment, url, options);
   }
 
@@ -516,6 +521,35 @@ export class Coordinator implements AsyncDisposable {
     const { name } = checkOptions('options', options, ['name']);
     if (name !== undefined) checkString('options.name', name);
     return onStop(this.#attachment, fn, name ?? nameOf(fn) ?? 'hook');
+  }
+
+  /**
+   * Registers a function that `run` and disposal call at their end, when they have joined: the last
+   * registered first, one after the other, each awaited. It closes what threads use (a database, a
+   * file); `onStop` is for what has to be told to stop. It is called also if a thread was left
+   * behind, or if an error is on its way. If it throws, the others are called all the same; its error
+   * is thrown if nothing else is, and otherwise is in `stopRecord.suppressed` (`via: 'defer'`).
+   * Called once. It belongs to this JavaScript thread, and to the `run` or the disposal that ends the
+   * coordinator here: a coordinator that neither ends never calls it.
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * await Coordinator.run((coord) => {
+   *   coord.defer(() => console.log('the database is closed'));
+   *   coord.start(() => console.log('the last row is written'));
+   * }); // the last row is written, the database is closed
+   * ```
+   * @param options.name for `threads` and messages; by default the name of `fn`
+   * @returns disposing of it takes `fn` back; a call that has begun goes on
+   * @throws TypeError
+   */
+  defer(fn: () => unknown, options?: { name?: string | undefined }): Disposable {
+    checkFunction('fn', fn);
+    const { name } = checkOptions('options', options, ['name']);
+    if (name !== undefined) checkString('options.name', name);
+    return defer(this.#attachment, fn, name ?? nameOf(fn) ?? 'deferred');
   }
 
   /**
@@ -796,14 +830,14 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Calls `requestStop()` and awaits `join()`. After that the handle is stale, and the links that
-   * this thread has made are undone.
+   * Calls `requestStop()`, awaits `join()`, and calls the deferred functions. After that the handle
+   * is stale, and the links that this thread has made are undone.
    * @throws (rejects) as `Coordinator.run`: the error of the stop, else the first one since
    */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       this.requestStop();
-      await joinLast(this.#attachment, false);
+      await endScope(this.#attachment);
     } finally {
       this.#end();
     }

@@ -2,6 +2,7 @@
 
 import { inspect } from 'node:util';
 import { type Shown, shownAsText } from '../base/inspect.ts';
+import { enclosingHooks } from '../base/task-context.ts';
 import { isError } from '../base/thrown-value.ts';
 import type { Straggler } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
@@ -27,7 +28,7 @@ export type StopExplanation = {
   stopped: boolean;
   /** The stop; left out if there is none. */
   record?: StopRecord;
-  /** The registered threads, which have not ended. */
+  /** The registered threads that have not ended, without the hook that calls `explain()`. */
   threads: ThreadInfo[];
   /** The last 64 threads that have ended. */
   recentlyEnded: ThreadInfo[];
@@ -60,6 +61,7 @@ const VIA_WORDS: Record<StopRequester['via'], string> = {
   'worker-exit': 'died',
   uncaught: 'had an uncaught error',
   hook: 'failed as a hook',
+  defer: 'failed as a deferred function',
 };
 
 /** At most so many characters of a value that is neither an error nor a string. */
@@ -156,7 +158,8 @@ function threadLines(title: string, threads: ThreadInfo[], now: number): string[
   const lines = [`${title} (${threads.length}):`];
   for (const thread of threads) {
     const id = thread.threadId === undefined ? '' : ` ${thread.threadId}`;
-    lines.push(`  - ${thread.name} (${thread.kind}${id}): ${stateOf(thread, now)}`);
+    const daemon = thread.daemon === true ? ', daemon' : '';
+    lines.push(`  - ${thread.name} (${thread.kind}${id}${daemon}): ${stateOf(thread, now)}`);
   }
   return lines;
 }
@@ -228,10 +231,14 @@ export function explain(attachment: Attachment): StopExplanation {
   const status = record?.kind === 'error' ? null : native.status();
   const reported = status === null ? undefined : { value: attachment.give(status) };
   const joined = native.joined();
+  const callers = enclosingHooks(attachment);
   const workers = Array.from(attachment.workers.values(), (worker) => worker.describe());
   const explanation: StopExplanation = shownAsText({
     stopped: record !== undefined,
-    threads: native.threads().map(toThreadInfo),
+    threads: native
+      .threads()
+      .filter(({ id }) => !callers.includes(id))
+      .map(toThreadInfo),
     recentlyEnded: native.endedThreads().map(toThreadInfo),
     leftBehind: leftBehind(attachment),
     queues: queuesOf(attachment),

@@ -17,7 +17,7 @@ import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { Link } from './link.ts';
 import type { StopRecord } from './stop-record.ts';
-import { runWithin } from './threads/tasks.ts';
+import { runAtEnd } from './threads/tasks.ts';
 
 type Hook = {
   readonly id: number;
@@ -125,10 +125,11 @@ class Hooks {
     try {
       const record = this.#attachment.toRecord(stop, takesArguments(hook.run));
       await hook.inItsContext(() =>
-        runWithin(this.#attachment, hook, () => hook.run(record), hook.run),
+        runAtEnd(this.#attachment, hook, () => hook.run(record), hook.run),
       );
     } catch (error) {
-      this.#attachment.reportOfHook(error, hook.name, givenBefore);
+      const from = { via: 'hook', threadName: hook.name } as const;
+      this.#attachment.reportBeside(error, from, givenBefore);
     }
     hook.isRunning = false;
     if (hook.isRemoved) native.endThread(hook.id);

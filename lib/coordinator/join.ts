@@ -14,7 +14,7 @@ import { enclosingTasks } from '../base/task-context.ts';
 import { Timer } from '../base/timer.ts';
 import { turn } from '../base/turn.ts';
 import { SelfJoinError, StragglersError } from '../errors/errors.ts';
-import type { NativeJoinResult } from '../native/binding.ts';
+import { type NativeJoinResult, type NativeThread, THREAD_KINDS } from '../native/binding.ts';
 import type { Attachment } from './attachment.ts';
 import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
 import { logNativeStop } from './debug-log.ts';
@@ -28,6 +28,7 @@ import {
 import { awaiting } from './threads/tasks.ts';
 import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
 import { warnOfSlowThreads } from './timeline/slow-threads.ts';
+import { warn } from './warning.ts';
 
 function selfJoin(attachment: Attachment): SelfJoinError {
   return new SelfJoinError(
@@ -65,25 +66,27 @@ export async function join(
   const threads = passed ? [...first] : [];
   for (const thread of threads) checkThread(attachment, 'threads[]', thread);
   if (signal?.aborted) throw signal.reason;
-  const tasks = enclosingTasks(attachment);
-  // First: a refused call must register no thread.
-  if (attachment.native.wouldJoinItself(tasks)) throw selfJoin(attachment);
+  refuseSelfJoin(attachment); // first: a refused call must register no thread
   for (const thread of threads) register(attachment, thread);
   const wish = { ignoreLiveThreads, stacks, warnSeenAfterMs, signal };
-  await joinRegistered(attachment, stopGracePeriodMs, tasks, wish);
+  await joinRegistered(attachment, stopGracePeriodMs, wish);
+}
+
+/** @throws SelfJoinError: a join that the caller called now would wait for the caller */
+export function refuseSelfJoin(attachment: Attachment): void {
+  if (attachment.native.wouldJoinItself(enclosingTasks(attachment))) throw selfJoin(attachment);
 }
 
 /** The join with which `run` and disposal end. */
 export async function joinLast(attachment: Attachment, ignoreLiveThreads: boolean): Promise<void> {
   const { stopGracePeriodMs } = attachment.native;
   const wish = { ignoreLiveThreads, isLast: true };
-  await joinRegistered(attachment, stopGracePeriodMs, enclosingTasks(attachment), wish);
+  await joinRegistered(attachment, stopGracePeriodMs, wish);
 }
 
 async function joinRegistered(
   attachment: Attachment,
   gracePeriodMs: number,
-  tasks: number[],
   { ignoreLiveThreads, stacks, warnSeenAfterMs, signal, isLast }: Wish,
 ): Promise<void> {
   const what = (): string => {
@@ -91,7 +94,7 @@ async function joinRegistered(
     const names = alive.map(({ name }) => name).join(', ');
     return `a join() of the coordinator '${attachment.native.name}', which waits for: ${names}`;
   };
-  const result = await awaiting(what, threadsEnd(attachment, gracePeriodMs, tasks, signal));
+  const result = await awaiting(what, threadsEnd(attachment, gracePeriodMs, signal));
   const { stop, stragglers } = result;
   const error = result.error ?? (isLast === true ? attachment.native.firstError() : null);
   if (warnSeenAfterMs !== undefined) warnOfSlowThreads(attachment, warnSeenAfterMs);
@@ -109,20 +112,18 @@ async function joinRegistered(
 }
 
 /**
- * Waits for the end of the threads that are registered now. `tasks`: the async tasks that the
- * caller runs in.
+ * Waits for the end of the threads that are registered now.
  *
  * @throws (rejects) SelfJoinError; the reason of `signal`
  */
 async function threadsEnd(
   attachment: Attachment,
   gracePeriodMs: number,
-  tasks: number[],
   signal: AbortSignal | undefined,
 ): Promise<NativeJoinResult> {
   if (signal?.aborted) throw signal.reason;
   const { native } = attachment;
-  const id = native.beginJoin(tasks);
+  const id = native.beginJoin(enclosingTasks(attachment));
   if (id === null) throw selfJoin(attachment);
   const warning = new StillWaitingWarning(attachment);
   return new Promise((resolve, reject) => {
@@ -167,18 +168,18 @@ async function threadsEnd(
 }
 
 /**
- * Resolves when no registered thread is alive, also none that was registered meanwhile, or when a
- * stop is requested, even if it is cleared at once. Marks nothing as joined.
+ * Resolves when no registered thread is alive but daemon threads, also none that was registered
+ * meanwhile, or when a stop is requested, even if it is cleared at once. Marks nothing as joined.
  */
 export async function untilIdle(attachment: Attachment): Promise<void> {
   const { native } = attachment;
   const generation = native.generation();
   const isStopped = (): boolean => attachment.shouldStop() || native.generation() !== generation;
+  const unwatch = warnOfOnlyLoopers(attachment);
   // A thread that ends may have code waiting for it that starts the next: it runs in this turn.
   for (await turn(); !isStopped(); await turn()) {
-    if (!native.threads().some(({ alive }) => alive)) return;
-    const id = native.beginJoin([]);
-    if (id === null) return; // this worker is registered itself: join() says so
+    const id = native.threads().some(holdsUp) ? native.beginJoin([], false) : null;
+    if (id === null) break; // idle, or this worker is registered itself: join() says so
     await new Promise<void>((resolve) => {
       const progress = (): void => {
         if (native.joinRemainingMs(id, 0) > 0) return;
@@ -190,4 +191,39 @@ export async function untilIdle(attachment: Attachment): Promise<void> {
       progress();
     });
   }
+  unwatch();
+}
+
+const holdsUp = ({ alive, daemon }: NativeThread): boolean => alive && daemon !== true;
+
+/** After this time a nursery says that only loopers hold it up. */
+const ONLY_LOOPERS_MS = 10_000;
+let hasWarnedOfLoopers = false;
+
+/**
+ * Warns, once, of a nursery whose body has returned and that waits only for loopers, which end at
+ * the stop: it waits for ever, unless the program sees to a stop. @returns a function that ends it
+ */
+function warnOfOnlyLoopers(attachment: Attachment): () => void {
+  let timer: Timer | undefined;
+  const look = (): void => {
+    const holding = attachment.native.threads().filter(holdsUp);
+    const isForgotten = ({ kind, daemon }: NativeThread): boolean =>
+      THREAD_KINDS[kind] === 'looper' && daemon === undefined;
+    if (holding.length === 0 || !holding.every(isForgotten)) return begin();
+    hasWarnedOfLoopers = true;
+    const names = holding.map(({ name }) => `'${name}'`).join(', ');
+    warn(
+      'OnlyLoopersWarning',
+      'ALLSTOP_ONLY_LOOPERS',
+      `Coordinator.run() of '${attachment.native.name}' has waited ${ONLY_LOOPERS_MS / 1_000} s only for loopers, which end at a stop: ${names}`,
+      'Give a looper that serves other threads { daemon: true }, or call requestStop() when the ' +
+        'work is done. { daemon: false } says that run() shall wait for the looper.',
+    );
+  };
+  const begin = (): void => {
+    if (!hasWarnedOfLoopers) timer = new Timer(ONLY_LOOPERS_MS, look).unref();
+  };
+  begin();
+  return () => timer?.clear();
 }

@@ -1,7 +1,8 @@
 /** `Coordinator.run`: a scope that does not end before the threads that were started in it. */
 
 import type { Attachment } from './attachment.ts';
-import { joinLast, untilIdle } from './join.ts';
+import { callDeferred } from './deferred.ts';
+import { joinLast, refuseSelfJoin, untilIdle } from './join.ts';
 import { tellBusyWorkers, updateBusyWorkers } from './threads/busy-workers.ts';
 import { bodyBegins, bodyEnds, exitAsSignalled } from './threads/lost-bodies.ts';
 
@@ -21,15 +22,35 @@ export async function runIn<C, T>(
   body: (coord: C) => T | PromiseLike<T>,
 ): Promise<T | undefined> {
   const { value, failure } = await bodyEnded(coord, attachment, body);
-  // Live threads are warned of: the error that is thrown must not hide them.
-  await joinLast(attachment, failure !== undefined);
-  if (failure !== undefined) throw failure.error;
+  await endScope(attachment, failure);
   // Not if it failed: for a supervisor a signal's exit code is that of a good end.
   exitAsSignalled(attachment);
   return value;
 }
 
-type Ended<T> = { value?: T; failure?: { error: unknown } };
+type Failure = { error: unknown };
+type Ended<T> = { value?: T; failure?: Failure };
+
+/**
+ * The end of `run`, and disposal, after the stop: joins, then calls what was deferred, though an
+ * error is on its way. `failure`: the error of the body.
+ *
+ * @throws (rejects) the first error; SelfJoinError: called by a thread, which lives on
+ */
+export async function endScope(attachment: Attachment, failure?: Failure): Promise<void> {
+  refuseSelfJoin(attachment);
+  let thrown = failure;
+  try {
+    // Live threads are warned of: the error that is thrown must not hide them.
+    await joinLast(attachment, failure !== undefined);
+  } catch (error) {
+    thrown = { error };
+  }
+  await callDeferred(attachment, thrown !== undefined);
+  if (thrown !== undefined) throw thrown.error;
+  const first = attachment.native.firstError();
+  if (first !== null) throw attachment.give(first);
+}
 
 /** Calls `body`, and requests the stop when it has ended. */
 async function bodyEnded<C, T>(

@@ -26,6 +26,7 @@ export type StopRequester = {
    * - 'worker-exit': a Worker or child process that died
    * - 'uncaught': an uncaught error (`stopOnUncaught`)
    * - 'hook': an error of a hook (`onStop`)
+   * - 'defer': an error of a deferred function (`defer`)
    */
   via: Via;
   /** The name of the thread: as registered, else the one it has in the operating system. */

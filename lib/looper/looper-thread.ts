@@ -1,6 +1,7 @@
 /** TensorFlow's LooperThread: calls a function at fixed intervals until a stop. */
 
 import {
+  checkBoolean,
   checkDuration,
   checkOneOf,
   checkOptions,
@@ -37,7 +38,14 @@ export type LooperThreadOptions = {
   name?: string | undefined;
   /** What the looper does about runs that are due while a run takes too long. Default: 'burst'. */
   missedTicks?: MissedTicks | undefined;
+  /**
+   * Whether the looper serves other threads, so that `Coordinator.run` ends without it, as the
+   * option `daemon` of `start`. Default: false; to say so silences `ALLSTOP_ONLY_LOOPERS`.
+   */
+  daemon?: boolean | undefined;
 };
+
+const OPTIONS = ['target', 'args', 'name', 'missedTicks', 'daemon'] as const;
 
 const TARGET_OR_OVERRIDE =
   'a function or an instance of URL, unless a derived class overrides runLoop()';
@@ -126,8 +134,9 @@ export class LooperThread {
   constructor(coord: Coordinator, intervalMs: number | null, options?: LooperThreadOptions) {
     const attachment = checkCoordinator('coord', coord);
     if (intervalMs !== null) checkDuration('intervalMs', intervalMs);
-    const known = ['target', 'args', 'name', 'missedTicks'] as const;
-    const { target, args, name, missedTicks = 'burst' } = checkOptions('options', options, known);
+    const given = checkOptions('options', options, OPTIONS);
+    const { target, args, name, missedTicks = 'burst', daemon } = given;
+    if (daemon !== undefined) checkBoolean('options.daemon', daemon);
     if (name !== undefined) checkString('options.name', name);
     checkOneOf('options.missedTicks', MISSED_TICKS, missedTicks);
     if (args !== undefined && !holds(() => Array.isArray(args))) {
@@ -147,7 +156,7 @@ export class LooperThread {
     const ownName = new.target === LooperThread ? undefined : nameOf(new.target);
     this.name =
       name ?? (typeof target === 'function' ? nameOf(target) : undefined) ?? ownName ?? 'looper';
-    this.#thread = new OwnThread(attachment, this, 'looper', this.name);
+    this.#thread = new OwnThread(attachment, this, 'looper', this.name, daemon);
   }
 
   /**
@@ -176,7 +185,7 @@ export class LooperThread {
     checkCoordinator('coord', coord);
     checkTarget('target', target);
     return new LooperThread(coord, intervalMs, {
-      ...checkOptions('options', options, ['args', 'name', 'missedTicks']),
+      ...checkOptions('options', options, OPTIONS.slice(1)),
       target,
     }).start();
   }
@@ -201,7 +210,8 @@ export class LooperThread {
     this.#thread.refuseSecondStart();
     if (!this.#runsItself) checkTarget('options.target', this.#target, TARGET_OR_OVERRIDE);
     const written = this.#runsItself ? this.runLoop : this.#target;
-    this.#thread.start(() => this.#run(), written instanceof URL ? undefined : written);
+    // Not one task from the first run to the stop: on Node 20 a task makes each `await` slower.
+    this.#thread.start(() => this.#run(), written instanceof URL ? undefined : written, false);
     return this;
   }
 
@@ -234,19 +244,20 @@ export class LooperThread {
   }
 
   async #run(): Promise<void> {
-    await this.startLoop();
+    await this.#thread.within(() => this.startLoop());
     try {
       await (this.#target instanceof URL ? this.#loopInWorker(this.#target) : this.#loopHere());
     } catch (error) {
       // Before stopLoop, so that the other threads stop without waiting for stopLoop.
       this.#thread.watch.fail(error, { via: 'exception' });
     }
-    await this.stopLoop();
+    await this.#thread.within(() => this.stopLoop());
   }
 
   #loopHere(): Promise<void> {
     const { attachment, watch } = this.#thread;
-    return loop(attachment, watch.generation, this.#times, () => this.runLoop());
+    const run = (): Promise<void> => this.#thread.within(() => this.runLoop());
+    return loop(attachment, watch.generation, this.#times, run);
   }
 
   async #loopInWorker(target: URL): Promise<void> {

@@ -11,7 +11,8 @@ export type Via =
   | 'parent'
   | 'worker-exit'
   | 'uncaught'
-  | 'hook';
+  | 'hook'
+  | 'defer';
 
 /** The kinds of threads, in the order of core::ThreadKind. */
 export const THREAD_KINDS = [
@@ -101,6 +102,8 @@ export type NativeThread = {
   /** False: a hook that has to run for a stop, and does not run yet. */
   hasBegun: boolean;
   unobserved: boolean;
+  /** Whether a nursery ends though the thread is alive. Left out if nothing was said. */
+  daemon?: boolean;
   /** Whether `threadId` is the OS thread id of a native thread. */
   isOsThread: boolean;
   threadId?: number;
@@ -216,6 +219,7 @@ export interface NativeAttachment {
     name: string,
     threadId: number | undefined,
     started: boolean,
+    daemon?: boolean,
   ): number;
   /**
    * From now on joins wait for the thread. `threadId`: a worker's; undefined for other threads.
@@ -261,8 +265,11 @@ export interface NativeAttachment {
 
   /** Whether a join would wait for this thread, or for one of `tasks`, in which the caller runs. */
   wouldJoinItself(tasks: number[]): boolean;
-  /** @returns null if the caller would join itself */
-  beginJoin(tasks: number[]): number | null;
+  /**
+   * @param waitsForDaemons - false leaves daemon threads out; default true
+   * @returns null if the caller would join itself
+   */
+  beginJoin(tasks: number[], waitsForDaemons?: boolean): number | null;
   joinRemainingMs(join: number, gracePeriodMs: number): number;
   joinHasEnded(join: number): boolean;
   /**

@@ -16,7 +16,8 @@ namespace {
 
 // The strings of the type Via in lib/native/binding.ts; the order is that of core::Via.
 constexpr const char* kVia[] = {"call",    "exception", "signal",      "abort",    "close",
-                                "timeout", "parent",    "worker-exit", "uncaught", "hook"};
+                                "timeout", "parent",    "worker-exit", "uncaught", "hook",
+                                "defer"};
 
 Napi::Object ToJsRequester(Napi::Env env, const core::Requester& requester) {
   Napi::Object object = Napi::Object::New(env);
@@ -162,6 +163,9 @@ Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread) {
   Define(object, "alive", thread.alive);
   Define(object, "hasBegun", thread.has_begun);
   Define(object, "unobserved", thread.unobserved);
+  if (thread.daemon != core::Daemon::kUnsaid) {
+    Define(object, "daemon", thread.daemon == core::Daemon::kYes);
+  }
   Define(object, "isOsThread", thread.is_os_thread);
   if (thread.has_thread_id) Define(object, "threadId", static_cast<double>(thread.thread_id));
   Define(object, "startedAt", static_cast<double>(thread.started_at_ms));

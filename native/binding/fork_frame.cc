@@ -69,7 +69,7 @@ std::optional<ForkFrame> ForkFrame::Decode(std::string_view bytes) {
   const std::uint64_t via = reader.Number(1);
   if (kind > static_cast<std::uint64_t>(Kind::kExiting) ||
       language > static_cast<std::uint64_t>(core::Language::kNative) ||
-      via > static_cast<std::uint64_t>(core::Via::kHook)) {
+      via > static_cast<std::uint64_t>(core::Via::kDefer)) {
     return std::nullopt;
   }
   frame.kind = static_cast<Kind>(kind);

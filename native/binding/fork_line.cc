@@ -290,7 +290,9 @@ class ChildEnd final : public core::Observer, public Closable {
     const core::StopView view = coordinator_->View();
     if (view.reported.error) SendError(Kind::kReported, view.reported);
     for (const core::SuppressedError& each : view.suppressed) {
-      const bool is_reported = !view.record || each.origin->Get().via == core::Via::kHook;
+      const core::Via via = each.origin->Get().via;
+      const bool is_reported =
+          !view.record || via == core::Via::kHook || via == core::Via::kDefer;
       SendError(is_reported ? Kind::kReported : Kind::kLate, each);
     }
   }

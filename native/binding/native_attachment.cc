@@ -313,6 +313,9 @@ Napi::Value NativeAttachment::RegisterThread(const Info& info) {
     thread.thread_id = IdArgument(info, 2);
   }
   thread.started = BooleanArgument(info, 3);
+  if (info[4].IsBoolean()) {
+    thread.daemon = BooleanArgument(info, 4) ? core::Daemon::kYes : core::Daemon::kNo;
+  }
   thread.owner = environment_->id();
   environment_->Watch(coordinator_);
   const std::uint64_t id = coordinator_->RegisterThread(std::move(thread));
@@ -405,7 +408,8 @@ Napi::Value NativeAttachment::WouldJoinItself(const Info& info) {
 }
 
 Napi::Value NativeAttachment::BeginJoin(const Info& info) {
-  auto join = coordinator_->BeginJoin(Caller(info[0]), observer_);
+  const bool waits_for_daemons = !info[1].IsBoolean() || BooleanArgument(info, 1);
+  auto join = coordinator_->BeginJoin(Caller(info[0]), observer_, waits_for_daemons);
   if (!join) return info.Env().Null();
   joins_.emplace(next_join_, std::move(join));
   return Napi::Number::New(info.Env(), next_join_++);

@@ -138,11 +138,13 @@ StopOutcome Coordinator::Report(const StopRequest& request) {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (IsEcho(request) || IsReported(request)) return StopOutcome::kEcho;
-  if (IsClean(*request.error)) return StopOutcome::kAlreadyStopped;
-  const bool is_hook = request.requester.via == Via::kHook;
-  if (FirstError(record_.get(), reported_) || (is_hook && (suppressed_count_ > 0 || joined_))) {
-    return Suppress(request, effects);
-  }
+  const Via via = request.requester.via;
+  const bool is_deferred = via == Via::kDefer;
+  if (!is_deferred && IsClean(*request.error)) return StopOutcome::kAlreadyStopped;
+  const bool is_first = !FirstError(record_.get(), reported_);
+  const bool is_later = (via == Via::kHook && (first_later_ || joined_)) ||
+                        (is_deferred && (first_later_ || IsClean(*request.error)));
+  if (!is_first || is_later) return Suppress(request, effects);
   const auto origin = std::make_shared<Origin>();
   effects.WillKeep(origin, request);
   NoteIfThrown(request, origin);

@@ -134,7 +134,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // TensorFlow's ReportStatus: keeps the first error that is not of a clean-stop type, beside
   // the record, and requests no stop. A join that ends stopped, by a stop without an error,
   // throws the reported error. Later reported errors are suppressed. The error of a hook
-  // (Via::kHook) is suppressed also if any error was suppressed before, or after a join.
+  // (Via::kHook) is suppressed also if a later error was (StopView::first_later), or after a
+  // join; that of a deferred function (Via::kDefer) if a later error was, or if it is clean.
   // kStopped: the error is kept as the reported one.
   StopOutcome Report(const StopRequest& request);
   bool ShouldStop() const { return stop_word_.load(std::memory_order_acquire) != 0; }
@@ -199,7 +200,9 @@ class Coordinator : public ForeignReferences<Coordinator> {
   bool WouldJoinItself(const JoinCaller& caller) const;
   // Null if the caller would wait for itself. The core calls `waiter->OnJoinProgress()` when
   // JoinRemainingMs may have changed.
-  std::shared_ptr<Join> BeginJoin(const JoinCaller& caller, std::weak_ptr<Observer> waiter = {});
+  // `waits_for_daemons`: false leaves the daemon threads out, for a wait that a nursery abandons.
+  std::shared_ptr<Join> BeginJoin(const JoinCaller& caller, std::weak_ptr<Observer> waiter = {},
+                                  bool waits_for_daemons = true);
   // How long the join may still take, in milliseconds: 0 if it is over, infinity if the record
   // is provisional or if threads are alive and no stop was requested, else the rest of the
   // grace period, which counts from the stop or from the join's beginning, whichever is later.

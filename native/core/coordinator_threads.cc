@@ -192,12 +192,20 @@ bool Coordinator::IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thre
 }
 
 std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
-                                             std::weak_ptr<Observer> waiter) {
+                                             std::weak_ptr<Observer> waiter,
+                                             bool waits_for_daemons) {
   const std::uint64_t os_thread_id = OsThreadId();
   auto join = std::make_shared<Join>();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (IsAmongThreads(caller, os_thread_id)) return nullptr;
   join->snapshot_ = threads_.Live();
+  if (!waits_for_daemons) {
+    auto& snapshot = join->snapshot_;
+    snapshot.erase(
+        std::remove_if(snapshot.begin(), snapshot.end(),
+                       [](const auto& entry) { return entry->info.daemon == Daemon::kYes; }),
+        snapshot.end());
+  }
   // All allocations come first: if one throws, no entry lists the join.
   for (const auto& entry : join->snapshot_) {
     auto& joins = entry->joins;

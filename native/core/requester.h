@@ -27,6 +27,7 @@ enum class Via : std::uint8_t {
   kWorkerExit,
   kUncaught,
   kHook,
+  kDefer,
 };
 
 struct Requester {

@@ -13,6 +13,7 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Add(NewThread thread) {
   entry->info.name = std::move(thread.name);
   entry->info.kind = thread.kind;
   entry->info.alive = thread.started;
+  entry->info.daemon = thread.daemon;
   entry->info.has_thread_id = thread.has_thread_id;
   entry->info.thread_id = thread.thread_id;
   entry->info.started_at_ms = WallClockMs();

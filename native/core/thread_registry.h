@@ -21,6 +21,9 @@ struct StopRequest;
 // The order is that of THREAD_KINDS in lib/native/binding.ts.
 enum class ThreadKind : std::uint8_t { kWorker, kProcess, kTask, kLooper, kNative, kHook, kCustom };
 
+// Whether a nursery (Coordinator.run) ends although the thread is alive.
+enum class Daemon : std::uint8_t { kUnsaid, kNo, kYes };
+
 struct ThreadInfo {
   std::uint64_t id = 0;  // never used twice in a coordinator
   std::string name;
@@ -28,6 +31,7 @@ struct ThreadInfo {
   bool alive = true;        // started and not ended
   bool unobserved = false;  // counts as ended because the environment that watched it ended
   bool has_begun = true;    // false: a hook that has to run for a stop, and does not run yet
+  Daemon daemon = Daemon::kUnsaid;
   bool has_thread_id = false;
   bool is_os_thread = false;    // a native thread that has entered: thread_id is its OS id
   std::uint64_t thread_id = 0;  // JavaScript's threadId, the OS id, or a pid
@@ -45,6 +49,7 @@ struct NewThread {
   std::string name;
   ThreadKind kind = ThreadKind::kCustom;
   bool started = true;
+  Daemon daemon = Daemon::kUnsaid;
   bool has_thread_id = false;
   std::uint64_t thread_id = 0;
   std::uint64_t owner = 0;  // id of the environment that watches the thread; 0: none

@@ -6,7 +6,13 @@
 
 import { type ChildProcess, type ForkOptions, fork as forkOfNode } from 'node:child_process';
 import type { Readable } from 'node:stream';
-import { checkOneOf, checkOptions, checkString, invalidType } from '../../base/arguments.ts';
+import {
+  checkBoolean,
+  checkOneOf,
+  checkOptions,
+  checkString,
+  invalidType,
+} from '../../base/arguments.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
 import { Timer } from '../../base/timer.ts';
 import type { NativeForkFrame } from '../../native/binding.ts';
@@ -20,15 +26,18 @@ import { FORK_VARIABLE, type ForkSettings } from './forked.ts';
 import { expectLastWords } from './last-words.ts';
 import { register } from './watch.ts';
 
-/** The options of `fork`: those of Node's, and a name. */
+/** The options of `fork`: those of Node's, and two of ours. */
 export type CoordinatorForkOptions = ForkOptions & {
   /** The name of the thread; by default `process-` and the pid. */
   name?: string | undefined;
+  /** As the option `daemon` of `start`. Default: false. */
+  daemon?: boolean | undefined;
 };
 
-/** Of Node's `fork`, and `name`. */
+/** Of Node's `fork`, and two of ours. */
 const FORK_OPTIONS = [
   'name',
+  'daemon',
   'cwd',
   'detached',
   'env',
@@ -64,12 +73,13 @@ export function fork(
   if (args !== undefined && !Array.isArray(args))
     throw invalidType('args', 'an array of strings', args);
   for (const arg of args ?? []) checkString('args[]', arg);
-  const { name, ...rest } = checkOptions(
+  const { name, daemon, ...rest } = checkOptions(
     'options',
     options,
     FORK_OPTIONS,
   ) as CoordinatorForkOptions;
   if (name !== undefined) checkString('options.name', name);
+  if (daemon !== undefined) checkBoolean('options.daemon', daemon);
   const stdio = stdioOf(rest);
   const context = activeText();
   return openLine(attachment, ({ id, inherited, down }) => {
@@ -94,7 +104,7 @@ export function fork(
     // Without a free descriptor Node makes no streams: 'error' says so.
     const { stdio: streams } = child as { stdio?: ChildProcess['stdio'] };
     listen(attachment, child, streams?.[up] as Readable | null | undefined, id);
-    register(attachment, child, name);
+    register(attachment, child, name, daemon);
     binding().keepForkLine(id);
     return child;
   });

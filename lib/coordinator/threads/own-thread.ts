@@ -1,6 +1,6 @@
 /** A looper or a queue runner's thread: registered when it is made, started later, once. */
 
-import { enclosingTasks } from '../../base/task-context.ts';
+import { enclosingTasks, runInTask } from '../../base/task-context.ts';
 import { FailedPreconditionError, SelfJoinError } from '../../errors/errors.ts';
 import type { ThreadKind } from '../../native/binding.ts';
 import { hold, release } from '../../native/doorbell.ts';
@@ -15,10 +15,16 @@ export class OwnThread {
   #ended: Promise<void> = Promise.resolve();
 
   /** `owner`: the program's object for this thread, which the program may pass to `join`. */
-  constructor(attachment: Attachment, owner: object, kind: ThreadKind, name: string) {
+  constructor(
+    attachment: Attachment,
+    owner: object,
+    kind: ThreadKind,
+    name: string,
+    daemon?: boolean,
+  ) {
     this.attachment = attachment;
     this.#kind = kind;
-    this.watch = registerUnstarted(attachment, owner, kind, name);
+    this.watch = registerUnstarted(attachment, owner, kind, name, daemon);
   }
 
   get alive(): boolean {
@@ -41,13 +47,19 @@ export class OwnThread {
 
   /**
    * Runs `body`, which calls the program's function `written`, if that is given. Until `body` has
-   * ended, the event loop stays alive and joins wait.
+   * ended, the event loop stays alive and joins wait. `isTask`: false for a body that itself calls
+   * `within` for what it calls of the program.
    */
-  start(body: () => Promise<void>, written?: unknown): void {
+  start(body: () => Promise<void>, written?: unknown, isTask = true): void {
     this.refuseSecondStart();
     this.watch.start();
     hold();
-    this.#ended = runAs(this.attachment, this.watch, body, written).then(release);
+    this.#ended = runAs(this.attachment, this.watch, body, written, isTask).then(release);
+  }
+
+  /** Calls `body` as code of this thread: a join in it would wait for itself. */
+  within(body: () => unknown): Promise<void> {
+    return runInTask(this.attachment, this.watch, body);
   }
 
   /** Rejects only with SelfJoinError: an error of `body` goes to the coordinator. */

@@ -1,6 +1,6 @@
 /** Async tasks: registered asynchronous functions of this JavaScript thread. */
 
-import { currentTask, type Task } from '../../base/task-context.ts';
+import { innermostTask, runInTask } from '../../base/task-context.ts';
 import type { Attachment } from '../attachment.ts';
 import { Watch } from './watch.ts';
 
@@ -9,7 +9,7 @@ const awaited = new WeakMap<object, Map<number, () => string>>();
 
 /** Awaits `promise`. Meanwhile `diagnose()` says of the innermost task around that it awaits `what`. */
 export async function awaiting<T>(what: () => string, promise: Promise<T>): Promise<T> {
-  const task = currentTask.getStore();
+  const task = innermostTask();
   if (task === undefined) return await promise;
   const { attachment, thread } = task;
   const known = awaited.get(attachment) ?? new Map<number, () => string>();
@@ -42,24 +42,28 @@ export function functionOf(attachment: Attachment, id: number): unknown {
 export function runTask(
   attachment: Attachment,
   body: () => unknown,
-  name: string | undefined,
+  name: string,
+  daemon: boolean | undefined,
   written: unknown,
 ): Promise<void> {
-  return runAs(attachment, new Watch(attachment, 'task', name ?? 'task'), body, written);
+  return runAs(attachment, new Watch(attachment, 'task', name, { daemon }), body, written);
 }
 
 /**
  * Runs `body` as the thread that `watch` has registered; the thread ends with `body`. Never
- * rejects: errors go to the coordinator.
+ * rejects: errors go to the coordinator. `isTask`: false for a body that itself calls `runInTask`
+ * for what it calls of the program.
  */
 export async function runAs(
   attachment: Attachment,
   watch: Watch,
   body: () => unknown,
   written?: unknown,
+  isTask = true,
 ): Promise<void> {
   try {
-    await runWithin(attachment, watch, body, written);
+    const run = (): unknown => (isTask ? runInTask(attachment, watch, body) : body());
+    await runWritten(attachment, watch.id, run, written);
   } catch (error) {
     watch.fail(error, { via: 'exception' });
   } finally {
@@ -68,24 +72,32 @@ export async function runAs(
 }
 
 /**
- * Runs `body` as the registered `thread`: a join that `body` calls would wait for itself.
- * `written`: the program's function that `body` calls; `diagnose()` says where it is.
+ * Runs `body` as the hook or deferred function `thread`: a join that `body` calls would wait for
+ * itself.
  */
-export async function runWithin(
+export async function runAtEnd(
   attachment: Attachment,
-  thread: { readonly id: number },
+  { id }: { readonly id: number },
   body: () => unknown,
-  written?: unknown,
+  written: unknown,
 ): Promise<void> {
-  const task: Task = { attachment, thread, outer: currentTask.getStore() };
+  const run = (): unknown => runInTask(attachment, { id, isOfEnd: true }, body);
+  await runWritten(attachment, id, run, written);
+}
+
+/** Runs `body`. Meanwhile `diagnose()` says where `written` is, the program's function in it. */
+async function runWritten(
+  attachment: Attachment,
+  id: number,
+  body: () => unknown,
+  written: unknown,
+): Promise<void> {
   const functions = running.get(attachment) ?? new Map<number, unknown>();
   running.set(attachment, functions);
-  const { id } = thread;
   if (written !== undefined) functions.set(id, written);
   try {
-    await currentTask.run(task, body);
+    await body();
   } finally {
     functions.delete(id);
-    task.outer = undefined; // else a task that starts a task, and so on, would leak
   }
 }

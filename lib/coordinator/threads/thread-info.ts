@@ -22,6 +22,8 @@ export type ThreadInfo = {
   alive: boolean;
   /** Set on a hook that has to run for the stop, and whose turn has not come. */
   hasBegun?: false;
+  /** The option `daemon`. Left out if nothing was said. */
+  daemon?: boolean;
   /** The threadId of a worker, the OS thread id of a native thread, or the pid of a process. */
   threadId?: number;
   /** When it was started or, if it has not been, registered. */
@@ -41,6 +43,7 @@ export function toThreadInfo(native: Omit<NativeThread, 'id' | 'isOsThread'>): T
   };
   if (native.threadId !== undefined) info.threadId = native.threadId;
   if (native.endedAt !== 0) info.endedAt = new Date(native.endedAt);
+  if (native.daemon !== undefined) info.daemon = native.daemon;
   if (!native.hasBegun) info.hasBegun = false;
   if (native.unobserved) info.unobserved = true;
   return info;

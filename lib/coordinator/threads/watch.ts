@@ -27,6 +27,13 @@ export type JoinableThread =
   | PromiseLike<unknown>
   | { readonly name?: string; join(): PromiseLike<unknown> };
 
+type WatchOptions = {
+  threadId?: number | undefined;
+  started?: boolean;
+  /** Undefined: not said. */
+  daemon?: boolean | undefined;
+};
+
 /** One registered thread of one coordinator, and its state. */
 export class Watch {
   readonly #attachment: Attachment;
@@ -35,6 +42,7 @@ export class Watch {
   #threadId: number | undefined;
   #generation: number;
   #id: number;
+  readonly #daemon: boolean | undefined;
   #started: boolean;
   #ended = false;
 
@@ -43,12 +51,13 @@ export class Watch {
     attachment: Attachment,
     kind: ThreadKind,
     name: string,
-    { threadId, started = true }: { threadId?: number | undefined; started?: boolean } = {},
+    { threadId, started = true, daemon }: WatchOptions = {},
   ) {
     this.#attachment = attachment;
     this.#kind = kind;
     this.name = name;
     this.#threadId = threadId;
+    this.#daemon = daemon;
     this.#started = started;
     this.#generation = attachment.native.generation();
     this.#id = this.#register();
@@ -87,7 +96,8 @@ export class Watch {
 
   #register(): number {
     const kind = THREAD_KINDS.indexOf(this.#kind);
-    return this.#attachment.native.registerThread(kind, this.name, this.#threadId, this.#started);
+    const { native } = this.#attachment;
+    return native.registerThread(kind, this.name, this.#threadId, this.#started, this.#daemon);
   }
 
   /** Registers the thread again if a join has forgotten it since its registration. */
@@ -130,8 +140,9 @@ export function registerUnstarted(
   thread: object,
   kind: ThreadKind,
   name: string,
+  daemon: boolean | undefined,
 ): Watch {
-  const watch = new Watch(attachment, kind, name, { started: false });
+  const watch = new Watch(attachment, kind, name, { started: false, daemon });
   watchesOf(attachment).set(thread, watch);
   return watch;
 }
@@ -186,20 +197,30 @@ export function checkThread(
  * Registers a thread and begins to watch it. A thread that is registered already keeps its name;
  * if a join has forgotten it, it is registered again.
  */
-export function register(attachment: Attachment, thread: JoinableThread, name?: string): void {
+export function register(
+  attachment: Attachment,
+  thread: JoinableThread,
+  name?: string,
+  daemon?: boolean,
+): void {
   const known = watchesOf(attachment);
   const earlier = known.get(thread);
   if (earlier !== undefined) earlier.again();
-  else known.set(thread, beginWatch(attachment, thread, name));
+  else known.set(thread, beginWatch(attachment, thread, name, daemon));
 }
 
 function isCustom(thread: object): thread is { join(): PromiseLike<unknown> } {
   return holds(() => typeof (thread as { join?: unknown }).join === 'function');
 }
 
-function beginWatch(attachment: Attachment, thread: JoinableThread, name?: string): Watch {
-  if (isWorker(thread)) return watchWorker(attachment, thread, name);
-  if (thread instanceof ChildProcess) return watchProcess(attachment, thread, name);
+function beginWatch(
+  attachment: Attachment,
+  thread: JoinableThread,
+  name?: string,
+  daemon?: boolean,
+): Watch {
+  if (isWorker(thread)) return watchWorker(attachment, thread, name, daemon);
+  if (thread instanceof ChildProcess) return watchProcess(attachment, thread, name, daemon);
   // Before the check for a join(): an object with a `then` and a `join` is watched as a promise.
   if (holds(() => isThenable(thread))) {
     const promise = thread as PromiseLike<unknown>;
@@ -234,14 +255,19 @@ const TERMINATED = 1;
 /** The threadId of a Worker that has exited. */
 const EXITED = -1;
 
-function watchWorker(attachment: Attachment, worker: Worker, name?: string): Watch {
+function watchWorker(
+  attachment: Attachment,
+  worker: Worker,
+  name?: string,
+  daemon?: boolean,
+): Watch {
   const { threadId } = worker;
   if (threadId === EXITED) {
     const ended = new Watch(attachment, 'worker', name ?? 'worker');
     ended.end();
     return ended;
   }
-  const watch = new Watch(attachment, 'worker', name ?? `worker-${threadId}`, { threadId });
+  const watch = new Watch(attachment, 'worker', name ?? `worker-${threadId}`, { threadId, daemon });
   followWorker(watch, worker, () => watch.end());
   return watch;
 }
@@ -272,10 +298,16 @@ export function followWorker(watch: Watch, worker: Worker, ended: () => void): v
 /** A process that a signal has ended exits with more: this and the number of the signal. */
 const SIGNALLED = 128;
 
-function watchProcess(attachment: Attachment, child: ChildProcess, name?: string): Watch {
+function watchProcess(
+  attachment: Attachment,
+  child: ChildProcess,
+  name?: string,
+  daemon?: boolean,
+): Watch {
   const { pid } = child;
   const watch = new Watch(attachment, 'process', name ?? `process-${pid ?? 'unstarted'}`, {
     threadId: pid,
+    daemon,
   });
   const from = pid === undefined ? {} : { pid };
   const onExit = (

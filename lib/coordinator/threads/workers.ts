@@ -1,7 +1,7 @@
 /** Starts Workers that find their coordinator with `Coordinator.current()`. */
 
 import { threadId as ownThreadId, Worker, type WorkerOptions } from 'node:worker_threads';
-import { checkOptions, nameOf } from '../../base/arguments.ts';
+import { checkBoolean, checkOptions, nameOf } from '../../base/arguments.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
 import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
@@ -10,6 +10,12 @@ import { Attachment } from '../attachment.ts';
 import { leaveErrorsToParent } from '../unseen-errors.ts';
 import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
 import { followWorker, register, type Watch } from './watch.ts';
+
+/** The options of `spawn`: those of Node's Worker, and one of ours. */
+export type CoordinatorSpawnOptions = WorkerOptions & {
+  /** As the option `daemon` of `start`. Default: false. */
+  daemon?: boolean | undefined;
+};
 
 /** Of Node's Worker, and `type` and `credentials` of the browsers' one, which Node ignores. */
 const WORKER_OPTIONS = [
@@ -27,19 +33,21 @@ const WORKER_OPTIONS = [
   'name',
   'type',
   'credentials',
+  'daemon',
 ] as const;
 
 /** Starts a Worker and registers it. */
 export function spawn(
   attachment: Attachment,
   url: URL | string,
-  options: WorkerOptions | undefined,
+  options: CoordinatorSpawnOptions | undefined,
 ): Worker {
-  const given = checkOptions('options', options, WORKER_OPTIONS);
+  const { daemon, ...given } = checkOptions('options', options, WORKER_OPTIONS);
+  if (daemon !== undefined) checkBoolean('options.daemon', daemon);
   const file = given.eval === true ? url : moduleFileOrPath(url);
   return handOver(() =>
     startWorker(attachment, file, given, (worker, name) => {
-      register(attachment, worker, name);
+      register(attachment, worker, name, daemon);
     }),
   );
 }

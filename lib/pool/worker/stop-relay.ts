@@ -82,7 +82,8 @@ export class LateErrors {
       error: each.error,
       requester: toRequester(each.requester),
       at: each.requester.at,
-      isReported: each === reported || each.requester.via === 'hook',
+      isReported:
+        each === reported || each.requester.via === 'hook' || each.requester.via === 'defer',
     }));
     const fresh = late.filter(({ id }) => !this.#known.has(id));
     for (const each of fresh) this.skip(each);

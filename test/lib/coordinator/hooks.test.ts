@@ -443,3 +443,14 @@ describe('a hook of a worker', () => {
     ]);
   });
 });
+
+it('explain() in a hook does not list that hook', async () => {
+  const coord = new Coordinator();
+  const listed: string[][] = [];
+  const explainNames = (): unknown => listed.push(coord.explain().threads.map(({ name }) => name));
+  coord.onStop(explainNames, { name: 'the last' });
+  coord.onStop(() => turn().then(explainNames), { name: 'the first' });
+  coord.requestStop();
+  await coord.join();
+  expect(listed).toEqual([['the last'], []]);
+});

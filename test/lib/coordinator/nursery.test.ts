@@ -106,6 +106,18 @@ describe('a body that returns', () => {
     await expect(run).rejects.toThrow('stuck');
   });
 
+  it('has its value after a deadline that counts as a clean stop', async () => {
+    const run = Coordinator.run(
+      async (coord) => {
+        coord.stopAfter(0);
+        await coord.waitForStop();
+        return ['the partial result'];
+      },
+      { cleanStopErrors: [errors.DeadlineExceededError] },
+    );
+    expect(await run).toEqual(['the partial result']);
+  });
+
   it('passes the options of a Coordinator on', async () => {
     expect(await Coordinator.run((coord) => coord.name, { name: 'runner' })).toBe('runner');
   });

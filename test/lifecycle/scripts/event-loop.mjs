@@ -1,7 +1,9 @@
 // Which uses of a coordinator keep an event loop alive, and which do not. argv: the name of a
 // story below, and `worker` to run it in a worker. If nothing keeps the event loop alive during
 // an `await` of the main module, Node ends the process with exit code 13.
+import { executionAsyncId } from 'node:async_hooks';
 import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import { isMainThread, Worker } from 'node:worker_threads';
 import { Coordinator, LooperThread } from 'allstop';
 import { say } from './say.mjs';
@@ -13,7 +15,23 @@ const abandoned = (promise) => promise.catch(() => {});
 /** Has a stop requested by a deadline, which does not keep the event loop alive itself. */
 const stopSoon = () => coord.stopAfter(150);
 
+/** Whether promises of this thread have ids, as they do while anything hooks them: they are slower. */
+const areHooked = async () => {
+  await null;
+  return executionAsyncId() !== 0;
+};
+
 const stories = {
+  async 'hooks of promises'() {
+    const inTask = coord.start(async () => say('in a task', { hooked: await areHooked() }));
+    await inTask;
+    await new Promise((resolve) => LooperThread.loop(coord, 60_000, resolve));
+    await setImmediate();
+    say('after it', { hooked: await areHooked() });
+    coord.requestStop();
+    await coord.join();
+    say('ended', { hooked: await areHooked() });
+  },
   async 'pending wait'() {
     stopSoon();
     say('ended', { stopped: await coord.waitForStop() });

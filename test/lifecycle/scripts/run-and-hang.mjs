@@ -39,6 +39,13 @@ const ways = {
     };
     await Coordinator.run(body, { name: 'app', exitAfterStopMs: 500 });
   },
+  'a deferred function that hangs': async () => {
+    setInterval(() => {}, 60_000);
+    const body = (coord) => {
+      coord.defer(() => new Promise(() => {}), { name: 'close db' });
+    };
+    await Coordinator.run(body, { name: 'app', exitAfterStopMs: 500 });
+  },
   'a lost body, awaited': () => Coordinator.run(lost, { stopOnSignals: ['SIGTERM'] }),
   'a lost body': () => {
     void Coordinator.run(lost, { stopOnSignals: ['SIGTERM'] });
