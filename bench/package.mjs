@@ -47,6 +47,6 @@ if (targets >= 3) {
     peer: quick ? undefined : [sizeOf(peerFolder('piscina'))],
   };
 } else if (!quick) {
-  process.stderr.write('No binaries of other platforms: `npm run prebuild:all` first\n');
+  process.stderr.write('No binaries of other platforms: `npm run prebuild -- --all` first\n');
 }
 report(rows);

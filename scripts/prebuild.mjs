@@ -47,7 +47,9 @@ async function buildHost(target) {
     say(
       `prebuild: ${fileOf(target)} was built here: it needs the glibc of this machine, not 2.17,`,
     );
-    say('prebuild: as allstop doctor tells its users. Do not publish it: npm run prebuild:all');
+    say(
+      'prebuild: as allstop doctor tells its users. Do not publish it: npm run prebuild -- --all',
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 // The platforms with a prebuilt binary, by their names in lib/native/binary/binary.ts.
 
 /**
- * `cross`: the programs with which `npm run prebuild:all` builds the binary on Linux. Without
+ * `cross`: the programs with which `npm run prebuild -- --all` builds the binary on Linux. Without
  * `cross` the binary is built on a machine of that platform (.github/workflows/release.yml).
  */
 const clang = { programs: ['clang++-14', 'ld.lld-14'], packages: ['clang-14', 'lld-14'] };

@@ -2,7 +2,7 @@
 // bundle in a folder of its own. There are three ways to bundle: prebuilds/ copied beside the
 // bundle; the binary as an asset of the bundler, by its literal path; the package left out of the
 // bundle (external), in node_modules. One bundle becomes a single executable application of Node.
-//   npm run test:bundlers [-- TARBALL]
+//   node scripts/test-bundlers.mjs [-- TARBALL]
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   copyFileSync,

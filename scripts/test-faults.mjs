@@ -1,11 +1,11 @@
 // Runs programs whose threads are delayed at the fault points of native/core/fault_point.h, with
 // one seed after another:
-//   npm run test:faults -- --minutes 5          new seeds for 5 minutes (1 if nothing is said)
-//   npm run test:faults -- --minutes 5 --seed 7 seeds from 7 on
-//   npm run test:faults -- --seed 7             seed 7 only
-//   npm run test:faults -- --quick              a short fixed set of seeds, as the gate runs it
-//   npm run test:faults -- --mutants [NAME...]  finds each fault of test/faults/mutants
-//   npm run test:faults -- --only PROGRAM       scenarios, native-tests or workers
+//   node scripts/test-faults.mjs --minutes 5          new seeds for 5 minutes (1 if nothing is said)
+//   node scripts/test-faults.mjs --minutes 5 --seed 7 seeds from 7 on
+//   node scripts/test-faults.mjs --seed 7             seed 7 only
+//   node scripts/test-faults.mjs --quick              a short fixed set of seeds, as the gate runs it
+//   node scripts/test-faults.mjs --mutants [NAME...]  finds each fault of test/faults/mutants
+//   node scripts/test-faults.mjs --only PROGRAM       scenarios, native-tests or workers
 // Everything is built into build-faults/. The first failure ends the run: it prints the seed and
 // the command that repeats the failure; the exit code is 1. Linux only.
 import { spawn, spawnSync } from 'node:child_process';
@@ -61,7 +61,7 @@ if (
   (wanted.length > 0 && !values.mutants)
 ) {
   say(
-    `Usage: npm run test:faults -- [--minutes N] [--seed S] [--quick] [--mutants [NAME...]] [--only ${Object.keys(PROGRAMS).join('|')}]`,
+    `Usage: node scripts/test-faults.mjs [--minutes N] [--seed S] [--quick] [--mutants [NAME...]] [--only ${Object.keys(PROGRAMS).join('|')}]`,
   );
   process.exit(2);
 }
@@ -234,7 +234,7 @@ const { failure, seeds } = await sweep(programs, firstSeed, isOn);
 if (failure !== undefined) {
   say(failure.text);
   say(`\nSeed ${failure.seed} has failed, after ${seeds} seeds and ${seconds(began)} s. Again:`);
-  say(`  npm run test:faults -- --only ${failure.name} --seed ${failure.seed}`);
+  say(`  node scripts/test-faults.mjs --only ${failure.name} --seed ${failure.seed}`);
   process.exit(1);
 }
 say(

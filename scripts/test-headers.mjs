@@ -2,8 +2,8 @@
 // header of C alone, each header before all others, and all of them together; C11 and later,
 // C++17 to 23; with and without exceptions and RTTI; with every warning an error; after windows.h,
 // and with the macros min and max.
-//   npm run test:headers
-//   npm run test:headers -- --only clang    only compilers whose name contains this
+//   node scripts/test-headers.mjs
+//   node scripts/test-headers.mjs --only clang    only compilers whose name contains this
 // Nothing is linked and nothing runs: the addons of test-addons.sh do that.
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 // Installs the packed tarball with each of the common package managers into an empty folder: first
 // without a lockfile, then from the lockfile and without scripts. Only Node and a shell are on the
 // PATH. Then node runs scripts that use the installed package.
-//   npm run test:installs [-- TARBALL]
+//   node scripts/test-installs.mjs [-- TARBALL]
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,

@@ -1,8 +1,8 @@
 // Checks that the binaries in prebuilds/ need only the libraries and symbols that the README
 // promises, and export only the symbols in EXPORTS. Needs binutils, and build-toolchains/ for musl.
-//   npm run test:prebuilds                     checks the binaries that are there
-//   npm run test:prebuilds -- --complete       fails if the binary of a platform is missing
-//   npm run test:prebuilds -- --present        only whether all are there: needs none of these tools
+//   node scripts/test-prebuilds.mjs                     checks the binaries that are there
+//   node scripts/test-prebuilds.mjs --complete       fails if the binary of a platform is missing
+//   node scripts/test-prebuilds.mjs --present        only whether all are there: needs none of these tools
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,9 +1,9 @@
 // Runs `npm test` many times and counts the failures:
-//   npm run test:repeat -- --runs 40            40 runs (10 if nothing is said)
-//   npm run test:repeat -- --runs 40 --load 3   while three processes keep a processor busy each
-//   npm run test:repeat -- --long               `npm run test:long` instead
-//   npm run test:repeat -- --continue           counts the runs of this commit before it, too
-//   npm run test:repeat -- test/lib             only these files
+//   node scripts/test-repeat.mjs --runs 40            40 runs (10 if nothing is said)
+//   node scripts/test-repeat.mjs --runs 40 --load 3   while three processes keep a processor busy each
+//   node scripts/test-repeat.mjs --long               `npm run test:long` instead
+//   node scripts/test-repeat.mjs --continue           counts the runs of this commit before it, too
+//   node scripts/test-repeat.mjs test/lib             only these files
 // It compiles once. The output of run N is in build-repeat/N.log, and runs.json there lists the
 // runs, so that --continue can go on after an interruption. The exit code is 0 if no run has failed.
 import { spawn, spawnSync } from 'node:child_process';
@@ -27,7 +27,7 @@ const { values, positionals: files } = parseArgs({
 const [runs, load] = [Number(values.runs), Number(values.load)];
 if (!Number.isInteger(runs) || runs < 1 || !Number.isInteger(load) || load < 0) {
   say(
-    'Usage: npm run test:repeat -- [--runs N] [--load PROCESSES] [--long] [--continue] [FILE...]',
+    'Usage: node scripts/test-repeat.mjs [--runs N] [--load PROCESSES] [--long] [--continue] [FILE...]',
   );
   process.exit(2);
 }

@@ -6,7 +6,7 @@ import { Coordinator } from 'allstop';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { OtherThread } from '../support/other-thread.ts';
-import { seed } from '../support/seed.ts';
+import { runs, seed } from '../support/seed.ts';
 
 let there: OtherThread;
 beforeAll(() => {
@@ -14,7 +14,7 @@ beforeAll(() => {
 });
 afterAll(() => there.end());
 
-const numRuns = 300;
+const numRuns = runs(300);
 
 const anything = fc.anything({
   maxDepth: 4,

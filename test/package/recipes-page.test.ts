@@ -1,6 +1,6 @@
 /**
  * Holds docs/recipes.md to the programs of examples/: each listing is a part of the file that it names.
- * The first recipe is a whole program, which `npm run test:documents` runs.
+ * The first recipe is a whole program, which `node scripts/test-documents.mjs` runs.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';

@@ -2,8 +2,8 @@
  * Many items through `cluster.map` while functions kill their workers, and workers are killed at
  * random: each item has to come out exactly once, in order, and only the poisonous ones fail.
  *
- *   npm run soak:map                                        a million items, on threads
- *   npm run soak:map -- --items N --isolation process --seed N
+ *   node test/soak/map.mjs                                        a million items, on threads
+ *   node test/soak/map.mjs --items N --isolation process --seed N
  */
 
 import assert from 'node:assert/strict';

@@ -6,7 +6,7 @@ import { BoundedQueue } from 'allstop';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hostile, revoked, throwing } from '../../support/odd-values.ts';
-import { seed } from '../../support/seed.ts';
+import { runs, seed } from '../../support/seed.ts';
 
 const REFUSED = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
 
@@ -225,7 +225,7 @@ describe('a value comes out as structuredClone makes it', () => {
   }
 
   const name = `whatever it is made of, %i times (seed ${seed})`;
-  it.each([300])(name, { tags: 'property' }, sendAny);
+  it.each([runs(300)])(name, { tags: 'property' }, sendAny);
   it.each([2_000])(name, { tags: ['property', 'long'] }, sendAny);
 
   it(`in batches, too (seed ${seed})`, { tags: 'property' }, async () => {
@@ -245,7 +245,7 @@ describe('a value comes out as structuredClone makes it', () => {
           });
         },
       ),
-      { seed, numRuns: 500 },
+      { seed, numRuns: runs(500) },
     );
   });
 

@@ -11,7 +11,7 @@ import {
   sharedWindowBytes,
 } from '../../../lib/nats/wire/reliable-channel.ts';
 import { turn } from '../../support/gate.ts';
-import { seed } from '../../support/seed.ts';
+import { runs, seed } from '../../support/seed.ts';
 
 const FRAME_BYTES = 28; // 18 for the header, and 10 for a part of a message
 const WINDOW_BYTES = 84; // three frames
@@ -208,7 +208,7 @@ describe(`with the seed ${seed}`, () => {
   }
 
   const name = 'frames that are lost, doubled, and out of order, %i times';
-  it.each([100])(name, { tags: 'property' }, run);
+  it.each([runs(100)])(name, { tags: 'property' }, run);
   it.each([500])(name, { tags: ['property', 'long'] }, run);
 });
 
@@ -425,7 +425,7 @@ describe(`through a slow pipe, with the seed ${seed}`, () => {
   }
 
   it('nothing is sent twice while the connection lives', { tags: 'property' }, () => {
-    run(calmStep, 100, ({ ends }) => expect(ends.map(({ again }) => again)).toEqual([0, 0]));
+    run(calmStep, runs(100), ({ ends }) => expect(ends.map(({ again }) => again)).toEqual([0, 0]));
   });
 
   it('nothing is sent again that has arrived, though connections break', {
@@ -433,7 +433,7 @@ describe(`through a slow pipe, with the seed ${seed}`, () => {
   }, () => {
     run(
       fc.oneof({ weight: 6, arbitrary: calmStep }, { weight: 1, arbitrary: breakStep }),
-      100,
+      runs(100),
       (link) => expect(link.ends.map(({ needless }) => needless)).toEqual([0, 0]),
     );
   });
