@@ -39,4 +39,5 @@ closeWithGrace({ delay: Number(grace) }, async () => {
   child.kill('SIGTERM');
   await once(child, 'exit');
 });
-console.log(`listening on ${address}, with child ${child.pid}`);
+console.log(`listening on ${address}`);
+console.log(`hangs, with child ${child.pid}`);

@@ -19,7 +19,7 @@ const SERVERS = {
 };
 const CULPRITS = {
   nothing: undefined,
-  'a pool worker spins': /runs spin/,
+  'a pool worker spins': /Still running.*spin/,
   'a pool worker is blocked in native code': /blocked in native code/,
   'a worker thread spins': /'spinner'/,
   'a native thread is blocked': /'reader'.*is blocked/,
@@ -33,7 +33,8 @@ async function stop(server, what) {
   child.stderr.on('data', (text) => (stderr += text));
   const exited = new Promise((resolve) => child.once('exit', (...end) => resolve(end)));
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
-  const [, url, pid] = /listening on (.*), with child (\d+)/.exec((await lines.next()).value);
+  const [, url] = /listening on (.*)/.exec((await lines.next()).value);
+  const [, pid] = /with child (\d+)/.exec((await lines.next()).value);
   if (what === 'the main thread computes') {
     get(`${url}/spin`).on('error', () => {}); // never answered
     await lines.next();

@@ -1,34 +1,13 @@
-// An HTTP server with worker threads, a child process and a job that runs every second, which ends
-// in order at SIGTERM or Ctrl-C. README.md says what happens then.
-import { parseArgs } from 'node:util';
+// A server with worker threads, a child process and a job, which ends in order: see README.md.
 import { Coordinator } from 'allstop';
 import { serve } from './server.mjs';
 
-const { values } = parseArgs({
-  options: {
-    port: { type: 'string', default: '8080' },
-    host: { type: 'string', default: '127.0.0.1' },
-    audit: { type: 'string', default: 'audit.log' },
-    'drain-ms': { type: 'string', default: '0' }, // what the load balancer wants, such as 5000
-    'grace-ms': { type: 'string', default: '10000' }, // less than the orchestrator gives
-  },
-});
+const { PORT = 8080, AUDIT = 'audit.log', DRAIN_MS = 0, GRACE_MS = 10_000 } = process.env;
+const [port, drainMs, graceMs] = [PORT, DRAIN_MS, GRACE_MS].map(Number);
 
-await Coordinator.run(
-  async (coord) => {
-    const { address } = await serve(coord, {
-      port: Number(values.port),
-      host: values.host,
-      auditFile: values.audit,
-      drainMs: Number(values['drain-ms']),
-      graceMs: Number(values['grace-ms']),
-    });
-    console.log(`listening on ${address}`);
-  },
-  {
-    name: 'server',
-    stopOnSignals: ['SIGINT', 'SIGTERM'],
-    stopOnUncaught: true, // an uncaught error closes everything in order, too
-    exitAfterStopMs: Number(values['grace-ms']), // whatever hangs
-  },
-);
+await Coordinator.run((coord) => serve(coord, { port, audit: AUDIT, drainMs, graceMs }), {
+  name: 'server',
+  stopOnSignals: ['SIGINT', 'SIGTERM'],
+  stopOnUncaught: true, // an uncaught error closes everything in order, too
+  exitAfterStopMs: graceMs, // whatever hangs
+});

@@ -226,7 +226,7 @@ class Closing implements ServerClosing {
  *   const server = createServer((request, response) => response.end('hello'));
  *   closeOnStop(server, coord);
  *   server.listen(0);
- *   coord.stopAfter(100);
+ *   setTimeout(() => coord.requestStop(), 100); // stands for Ctrl-C
  *   await coord.waitForStop();
  * };
  * await Coordinator.run(body, { stopOnSignals: ['SIGINT', 'SIGTERM'] });

@@ -5,27 +5,28 @@ import { hangs, WORKER } from './hangs.mjs';
 
 const [what, grace] = process.argv.slice(2);
 const graceMs = Number(grace);
-const auditModule = new URL('./ignores-everything.mjs', import.meta.url);
+const writer = new URL('./ignores-everything.mjs', import.meta.url);
 
 await Coordinator.run(
   async (coord) => {
-    const { app, pool, audit, address } = await serve(coord, {
+    const { app, pool, child } = await serve(coord, {
       port: 0,
-      host: '127.0.0.1',
-      auditFile: '/dev/null',
+      audit: '/dev/null',
       drainMs: 0,
       graceMs,
-      tasksModule: new URL('./hanging-tasks.mjs', import.meta.url),
-      ...(what === 'a child ignores SIGTERM' && { auditModule }),
+      files: {
+        tasks: new URL('./hanging-tasks.mjs', import.meta.url),
+        writer: what === 'a child ignores SIGTERM' ? writer : './audit.mjs',
+      },
     });
     await hangs[what]({
       coord,
       app,
-      child: audit,
+      child,
       run: (name, words) => pool.run(name, [words]),
       spawn: (name) => coord.spawn(WORKER, { name, workerData: name }),
     });
-    console.log(`listening on ${address}, with child ${audit.pid}`);
+    console.log(`hangs, with child ${child.pid}`);
   },
   {
     name: 'server',
