@@ -62,7 +62,6 @@ describe('a gate', () => {
       coordinator.requestStop(new RangeError('enough'));
       expect(await said).toEqual({
         code: 'ERR_ALLSTOP_CANCELLED',
-        message: "The wait at the gate 'middle' has ended: the coordinator 'app' was stopped",
         cause: 'enough',
       });
     },

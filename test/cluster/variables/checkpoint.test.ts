@@ -164,7 +164,7 @@ describe('a checkpoint', () => {
     state = { epoch: [(): void => {}] };
     await expect(checkpoint.save(2)).rejects.toMatchObject({
       name: 'DataCloneError',
-      message: 'The state of the checkpoint cannot be cloned: state.epoch[0] is a function',
+      message: expect.stringContaining('state.epoch[0]'),
     });
     await expect(checkpoint.save(-1)).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
     state = 2;

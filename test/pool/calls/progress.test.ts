@@ -93,7 +93,7 @@ describeKinds(kinds, (kind) => {
       const unclonable = errorOf(cluster.run('reportFunction'));
       expect(await unclonable).toMatchObject({
         name: 'DataCloneError',
-        message: 'Reported progress cannot be cloned: value.f is a function',
+        message: expect.stringContaining('value.f'),
       });
     });
   });

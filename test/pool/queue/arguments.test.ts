@@ -117,13 +117,13 @@ describeKinds(kinds, (kind) => {
       for (const [why, value] of refused) {
         await expect(cluster.schedule('add', [1, value as never])).rejects.toMatchObject({
           name: 'DataCloneError',
-          message: `Argument 1 of 'add' cannot be cloned: ${why}`,
+          message: expect.stringContaining(why),
         });
         const buffer = new ArrayBuffer(1);
         const args = [transfer(buffer, [buffer]), value] as never;
         await expect(cluster.schedule('add', args)).rejects.toMatchObject({
           name: 'DataCloneError',
-          message: `Argument 1 of 'add' cannot be cloned: ${why}`,
+          message: expect.stringContaining(why),
         });
         expect(buffer.byteLength).toBe(1); // nothing was moved
       }

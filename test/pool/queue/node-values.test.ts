@@ -38,7 +38,7 @@ describeKinds(
           const at = args.length - 1;
           await expect(cluster.schedule('both', args)).rejects.toMatchObject({
             name: 'DataCloneError',
-            message: `Argument ${at} of 'both' cannot be cloned: args[${at}].list[1]: #<${className}> could not be cloned.`,
+            message: expect.stringContaining(`args[${at}].list[1]`),
           });
         }
         await cluster.join();
@@ -57,14 +57,14 @@ describeKinds(
         const remote = await start().schedule('nodeValue', [name]);
         expect(await errorOf(remote.fetch())).toMatchObject({
           name: 'DataCloneError',
-          message: `The result cannot be cloned: result.list[1]: #<${className}> could not be cloned.`,
+          message: expect.stringContaining('result.list[1]'),
         });
       });
 
       it('is refused as progress', async () => {
         expect(await errorOf(start().run('reportNodeValue', [name]))).toMatchObject({
           name: 'DataCloneError',
-          message: `Reported progress cannot be cloned: value.list[1]: #<${className}> could not be cloned.`,
+          message: expect.stringContaining('value.list[1]'),
         });
       });
     });

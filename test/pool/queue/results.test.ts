@@ -66,7 +66,7 @@ describeKinds(kinds, (kind) => {
       const value = await cluster.schedule('unsendable');
       expect(await errorOf(value.fetch())).toMatchObject({
         name: 'DataCloneError',
-        message: 'The result cannot be cloned: result.in[1] is a function',
+        message: expect.stringContaining('result.in[1]'),
       });
       await expect(cluster.join()).rejects.toMatchObject({ name: 'DataCloneError' });
       expect(await (await cluster.schedule('add', [1, 1])).fetch()).toBe(2);
