@@ -23,5 +23,10 @@ export async function resize(engine: Engine, rules: ClosureRules, workers: numbe
   }
   const resized = engine.resize(workers);
   rules.failUnplaceable();
-  await resized;
+  try {
+    await resized;
+  } catch (error) {
+    rules.failUnplaceable(); // the workers that it had begun are gone
+    throw error;
+  }
 }

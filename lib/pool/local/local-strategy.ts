@@ -36,6 +36,7 @@ export type ElasticWorkers = {
 type Limits = { readonly min: number; readonly max: number; readonly idleMs: number };
 
 const IDLE_MS = 10_000;
+const UNAVAILABLE_AFTER_MS = 60_000;
 const MAX_WORKERS = 1_024;
 
 /** The options of a LocalStrategy. */
@@ -81,6 +82,11 @@ export type LocalStrategyOptions = LocalWorkerOptions & {
    * the module's file.
    */
   definition?: string | undefined;
+  /**
+   * When no worker has been ready for so many milliseconds, because none can be started, calls are
+   * rejected with `UnavailableError` until one is ready. Default: 60,000.
+   */
+  unavailableAfterMs?: number | undefined;
 };
 
 export const LOCAL_OPTIONS: readonly string[] = [
@@ -92,6 +98,7 @@ export const LOCAL_OPTIONS: readonly string[] = [
   'setup',
   'teardown',
   'definition',
+  'unavailableAfterMs',
   ...WORKER_OPTIONS,
 ] satisfies (keyof LocalStrategyOptions)[];
 
@@ -135,6 +142,8 @@ export class LocalStrategy implements Strategy {
   readonly teardown: string | undefined;
   /** The option `definition`. */
   readonly definition: string | undefined;
+  /** The option `unavailableAfterMs`. */
+  readonly unavailableAfterMs: number;
   /** Private, so that an environment with secrets does not show when the strategy is printed. */
   readonly #worker: ReturnType<typeof checkWorkerOptions>;
 
@@ -151,13 +160,14 @@ export class LocalStrategy implements Strategy {
   constructor(options: LocalStrategyOptions) {
     const given = checkOptions('options', options, LOCAL_OPTIONS) as LocalStrategyOptions;
     const { workers = availableParallelism(), isolation = 'thread' } = given;
-    const { concurrency = 1 } = given;
+    const { concurrency = 1, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
     const module = checkModule(given.module);
     checkOneOf('options.isolation', ['thread', 'process'], isolation);
     checkInteger('options.concurrency', concurrency, 1, 1_024);
     const recycle = given.recycle === undefined ? undefined : checkRecycle(given.recycle);
     checkHooks(given);
     checkDefinition(given.definition);
+    checkDuration('options.unavailableAfterMs', unavailableAfterMs);
     this.#worker = checkWorkerOptions(given, isolation);
     this.module = module;
     this.workers = checkWorkers(workers);
@@ -167,17 +177,19 @@ export class LocalStrategy implements Strategy {
     this.setup = given.setup;
     this.teardown = given.teardown;
     this.definition = given.definition;
+    this.unavailableAfterMs = unavailableAfterMs;
   }
 
   /** @internal */
   connect(host: StrategyHost): Engine {
     const { module, workers, isolation, concurrency, recycle, setup, teardown } = this;
-    const own = { module, isolation, concurrency, recycle, setup, teardown, ...this.#worker };
+    const { unavailableAfterMs } = this;
+    const own = { module, isolation, concurrency, recycle, setup, teardown, unavailableAfterMs };
     const number =
       typeof workers === 'number'
         ? { workers }
         : { workers: Math.max(1, workers.min), elastic: workers };
-    const pool = new WorkerPool(host, { ...own, ...number });
+    const pool = new WorkerPool(host, { ...own, ...number, ...this.#worker });
     pools.set(this, pool);
     return pool;
   }

@@ -27,11 +27,20 @@ export interface PoolSizeListener {
 }
 
 type Resize = { resolve: () => void; reject: (error: Error) => void };
+/** Calls of `resize` that have failed, and the slots to be removed before they reject. */
+type Undoing = {
+  readonly error: Error;
+  readonly resizes: Resize[];
+  readonly slots: Set<WorkerSlot>;
+};
 
 export class PoolSize {
   readonly #pool: PoolSizeListener;
   readonly #leaving = new Set<WorkerSlot>();
   #resizes: Resize[] = [];
+  /** The slots that the calls in `#resizes` have added. */
+  #begun: WorkerSlot[] = [];
+  #undoings: Undoing[] = [];
   /** Undefined: the size is fixed. */
   #elastic: Elastic | undefined;
   #idle: Timer | undefined;
@@ -152,17 +161,39 @@ export class PoolSize {
 
   /** Rejects every `resize` that has not come to its end. */
   fail(error: Error): void {
-    for (const { reject } of this.#takeResizes()) reject(error);
+    const undoings = this.#undoings;
+    this.#undoings = [];
+    for (const undoing of undoings) reject(undoing);
+    reject({ error, resizes: this.#takeResizes() });
+  }
+
+  /**
+   * A worker could not be started: every `resize` that has not come to its end rejects, when the
+   * workers that it had begun are gone.
+   */
+  undo(error: Error): void {
+    if (this.#resizes.length === 0) return;
+    const slots = this.#begun.filter((slot) => this.#pool.slots.includes(slot));
+    const resizes = this.#takeResizes();
+    if (slots.length === 0) return reject({ error, resizes });
+    this.#undoings.push({ error, resizes, slots: new Set(slots) });
+    this.#letGo(slots);
   }
 
   /** The slot was removed. */
   removed(slot: WorkerSlot): void {
     this.#leaving.delete(slot);
+    for (const { slots } of this.#undoings) slots.delete(slot);
+    const done = this.#undoings.filter(({ slots }) => slots.size === 0);
+    this.#undoings = this.#undoings.filter(({ slots }) => slots.size > 0);
+    for (const undoing of done) reject(undoing);
     this.check();
   }
 
   #setTo(workers: number): void {
+    const before = new Set(this.#pool.slots);
     for (let missing = workers - this.staying.length; missing > 0; missing -= 1) this.#addOne();
+    this.#begun.push(...this.#pool.slots.filter((slot) => !before.has(slot)));
     this.#letGo(this.staying.slice(workers));
   }
 
@@ -175,6 +206,11 @@ export class PoolSize {
   #takeResizes(): Resize[] {
     const all = this.#resizes;
     this.#resizes = [];
+    this.#begun = [];
     return all;
   }
+}
+
+function reject({ error, resizes }: Pick<Undoing, 'error' | 'resizes'>): void {
+  for (const resize of resizes) resize.reject(error);
 }

@@ -25,7 +25,7 @@ export interface SlotListener<S> {
 
 export type Death = {
   cause: Error;
-  /** Whether `kill` has ended the worker, other than because of its setup function. */
+  /** Whether `kill` has ended the worker, other than because it could not begin. */
   wasKilled: boolean;
   /** Whether `retire` has ended the worker, which ran nothing. */
   wasRetired: boolean;

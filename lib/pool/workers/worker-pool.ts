@@ -22,6 +22,7 @@ import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/st
 import { importError } from '../worker/module/import-error.ts';
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
+import { Availability, isShortage } from './availability.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
 import { FunctionDurations } from './function-durations.ts';
 import { type Elastic, PoolSize, type PoolSizeListener } from './pool-size.ts';
@@ -35,7 +36,7 @@ const WORKER_AHEAD_US = 1_000;
  * The expected time of a function that was never measured: so long that nothing is sent after it.
  */
 const UNMEASURED_US: number = WORKER_AHEAD_US;
-/** The pool fails after this number of deaths per worker, if no worker has been ready in between. */
+/** A pool of which no worker was ever ready fails after this number of deaths per worker. */
 const MAX_STARTS = 10;
 const FIRST_RESTART_DELAY_MS = 50;
 const LONGEST_RESTART_DELAY_MS = 2_000;
@@ -55,11 +56,23 @@ export type PoolSettings = WorkerOptions & {
   /** Asked before a worker starts, and when it has imported the module: it must have no other. */
   hasModule?: () => boolean;
   /**
+   * Calls are rejected when no worker has been ready for so long, and one could not be started.
+   * Undefined: never, since other workers may take them.
+   */
+  unavailableAfterMs?: number | undefined;
+  /**
    * No worker has ever been ready, and the setup function of each has failed: called with each
    * such failure. The workers are started again and again. Undefined: the pool fails.
    */
   onSetupFailed?: (error: Error) => void;
 };
+
+const NEVER_STARTED = {
+  wasKilled: false,
+  wasRetired: false,
+  wasReady: false,
+  running: undefined,
+} as const;
 
 export class WorkerPool implements Engine {
   readonly sharesMemory: boolean;
@@ -80,10 +93,9 @@ export class WorkerPool implements Engine {
   #isNeeded = true;
   #functions: string[] | undefined;
   readonly #durations = new FunctionDurations();
-  /** Deaths of workers that were never ready, since a worker was last ready. */
-  #failedStarts = 0;
-  /** A worker has been ready. */
-  #wasReady = false;
+  /** Deaths of workers that were never ready, until one is; undefined from then on. */
+  #failedStarts: number | undefined = 0;
+  readonly #availability: Availability;
   /** The slots whose worker is started again in a moment. */
   readonly #restarts = new Map<WorkerSlot, Timer>();
   readonly #starts: StartLine<WorkerSlot>;
@@ -97,12 +109,14 @@ export class WorkerPool implements Engine {
 
   constructor(host: StrategyHost, settings: PoolSettings) {
     const { workers, isolation, startTogether } = settings;
+    const { unavailableAfterMs = Number.POSITIVE_INFINITY } = settings;
     this.#settings = settings;
     this.#concurrency = settings.concurrency ?? 1;
     this.#host = host;
     this.#starts = new StartLine(startTogether ?? Number.POSITIVE_INFINITY, (slot) => {
       if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
     });
+    this.#availability = new Availability(unavailableAfterMs, () => this.#feedAll());
     this.sharesMemory = isolation === 'thread';
     this.#size = new PoolSize(this.#sizeListener(), settings.elastic);
     for (let index = 0; index < workers; index++) this.#add();
@@ -174,8 +188,8 @@ export class WorkerPool implements Engine {
         this.#feedAll();
       },
       onReady: (slot) => {
-        this.#failedStarts = 0;
-        this.#wasReady = true;
+        this.#failedStarts = undefined;
+        this.#availability.workerIsReady();
         host.workerStarted(slot.info);
         this.#size.check();
       },
@@ -184,8 +198,11 @@ export class WorkerPool implements Engine {
         this.#functions = names;
         if (this.#lacksModule()) loaded.kill(new UnavailableError('The module file has changed'));
       },
-      onImportFailed: (_slot, error, isWhole) =>
-        this.#fail(isWhole ? (error as Error) : importError(options.module, error)),
+      onImportFailed: (slot, error, isWhole) => {
+        const whole = isWhole ? (error as Error) : importError(options.module, error);
+        if (this.#failedStarts === undefined) slot.startHasFailed(whole);
+        else this.#fail(whole);
+      },
       onGone: (slot, death) => {
         this.#starts.left(slot);
         this.#onGone(slot, death);
@@ -307,6 +324,7 @@ export class WorkerPool implements Engine {
    * Feeds idle workers at once, and busy ones in a moment, when more may be queued for one message.
    */
   #feedIdle(): void {
+    if (this.#refuseAll()) return;
     let hasWork = true;
     for (const slot of this.#slots) {
       this.#prepare(slot);
@@ -330,6 +348,7 @@ export class WorkerPool implements Engine {
 
   /** Feeds all workers. */
   #feedAll(): void {
+    if (this.#refuseAll()) return;
     for (const slot of this.#slots) this.#prepare(slot);
     let hasWork = true;
     // Each worker gets one function before any gets a second.
@@ -347,6 +366,20 @@ export class WorkerPool implements Engine {
     }
     this.#rebalance();
     this.#size.shrinkLater();
+  }
+
+  /** @returns whether no worker can be started: then every queued closure fails */
+  #refuseAll(): boolean {
+    const { error } = this.#availability;
+    if (error === undefined) return false;
+    for (const slot of this.#slots) {
+      for (;;) {
+        const closure = this.#host.take(slot);
+        if (closure === undefined) break;
+        this.#host.ended(closure, { state: 'failed', value: error });
+      }
+    }
+    return true;
   }
 
   /** A worker that is idle gets half of what the fullest worker has not started. */
@@ -413,8 +446,15 @@ export class WorkerPool implements Engine {
     } catch (error) {
       // Node's message may end with a full stop; that of a phase has none.
       const why = `A worker cannot be started: ${messageOf(error).replace(/\.$/, '')}`;
+      const cause = new UnavailableError(why, { cause: error });
       slot.enter('lost', why);
-      this.#fail(new UnavailableError(why, { cause: error }));
+      if (this.#failedStarts !== undefined && !isShortage(error)) return this.#fail(cause);
+      // `connect` may not have returned the engine.
+      queueMicrotask(() => {
+        this.#starts.left(slot);
+        if (slot.isAlive || !this.#slots.includes(slot)) return;
+        this.#onGone(slot, { cause, ...NEVER_STARTED });
+      });
     }
   }
 
@@ -442,24 +482,24 @@ export class WorkerPool implements Engine {
       this.#remove(slot);
       return;
     }
-    if (!wasReady) this.#size.fail(cause);
+    if (!wasReady) this.#size.undo(cause);
+    if (!this.#slots.includes(slot)) return;
     const isCharged = wasKilled || running !== undefined;
     if (!isCharged) slot.deaths += 1;
     const { onSetupFailed } = this.#settings;
     const isRetried = onSetupFailed !== undefined && slot.readiness.phase === 'setup-failed';
-    if (!isCharged && !wasReady && !isRetried) this.#failedStarts += 1;
-    // Setup functions that fail everywhere from the start will go on failing: the user wants to know.
-    if (!this.#wasReady && this.#slots.every(({ hasFailedSetup }) => hasFailedSetup)) {
-      if (onSetupFailed === undefined) {
-        this.#fail(cause);
-        return;
+    if (!wasReady && !isCharged && this.capacity === 0) this.#availability.startHasFailed(cause);
+    if (this.#failedStarts !== undefined) {
+      if (!isCharged && !wasReady && !isRetried && !isShortage(cause)) this.#failedStarts += 1;
+      // What fails everywhere from the start will go on failing: the user wants to know.
+      if (this.#slots.every(({ hasFailedSetup }) => hasFailedSetup)) {
+        if (onSetupFailed === undefined) return this.#fail(cause);
+        onSetupFailed(cause);
       }
-      onSetupFailed(cause);
-    }
-    if (this.#failedStarts > MAX_STARTS * this.#slots.length && this.capacity === 0) {
-      const text = `Giving up: workers died ${this.#failedStarts} times before they were ready. Last: ${cause.message}`;
-      this.#fail(new UnavailableError(text, { cause }));
-      return;
+      if (this.#failedStarts > MAX_STARTS * this.#slots.length) {
+        const text = `Giving up: workers died ${this.#failedStarts} times before they were ready. Last: ${cause.message}`;
+        return this.#fail(new UnavailableError(text, { cause }));
+      }
     }
     const deaths = isCharged ? 0 : slot.deaths;
     const delay =
@@ -483,6 +523,7 @@ export class WorkerPool implements Engine {
   }
 
   #clearRestarts(): void {
+    this.#availability.close();
     for (const timer of this.#restarts.values()) timer.clear();
     this.#restarts.clear();
     this.#starts.close();

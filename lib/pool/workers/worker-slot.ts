@@ -81,7 +81,8 @@ export class WorkerSlot {
   isLoaded = false;
   /** A setup function has failed here since a worker was last ready. */
   hasFailedSetup = false;
-  #setupFailure: Error | undefined;
+  /** Why this worker has no function to run: its module, or its setup function, has failed. */
+  #startFailure: Error | undefined;
   /** Why `retire` was called. */
   #retiredFor: Error | undefined;
   #teardown: Teardown | undefined;
@@ -142,7 +143,7 @@ export class WorkerSlot {
   /** @throws the error of starting a thread or process */
   start(): void {
     this.isLoaded = false;
-    this.#setupFailure = undefined;
+    this.#startFailure = undefined;
     this.#killedFor = undefined;
     this.#killedBy = undefined;
     this.#ended = 0;
@@ -330,8 +331,14 @@ export class WorkerSlot {
     const channel = this.#channel;
     if (channel === undefined || this.#killedFor !== undefined) return;
     this.#killedFor = cause;
-    this.enter('stopping');
+    if (this.#startFailure === undefined) this.enter('stopping'); // else its phase says more
     channel.kill();
+  }
+
+  /** The worker has said that it cannot begin. It is ended, and that is its own failure. */
+  startHasFailed(cause: Error): void {
+    this.#startFailure = cause;
+    this.kill(cause);
   }
 
   /** Ends the worker as somebody outside would: unlike `kill`, this is a failure of the worker. */
@@ -495,9 +502,8 @@ export class WorkerSlot {
         const { value } = decode(message[1] as Uint8Array);
         const error = setupError(this.#name, this.#options.setup, value);
         this.hasFailedSetup = true;
-        this.#setupFailure = error;
         this.enter('setup-failed', error);
-        return this.kill(error);
+        return this.startHasFailed(error);
       }
       case FROM_WORKER.heapFull:
         return this.retire(recycled());
@@ -586,8 +592,8 @@ export class WorkerSlot {
 
   /** Returns all closures of the lost worker. */
   #lose(cause: Error): void {
-    const hasFailed = this.#setupFailure !== undefined;
-    const wasKilled = this.#killedFor !== undefined && !hasFailed;
+    const failed = this.#startFailure === undefined ? undefined : this.#phase;
+    const wasKilled = this.#killedFor !== undefined && failed === undefined;
     const wasRetired = this.#retiredFor !== undefined && this.#sent.size === 0;
     const wasReady = this.isLoaded && this.#preparations.areOver;
     const made = this.#preparations.lost(cause, this.#killedFor !== undefined);
@@ -598,7 +604,7 @@ export class WorkerSlot {
     this.#teardown?.clear();
     this.#teardown = undefined;
     this.#batch.clear();
-    this.enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
+    this.enter(failed ?? 'lost', wasRetired ? undefined : cause);
     this.#graceTimers.clearAll();
     this.#runTimers.clearAll();
     this.#silence.end();
