@@ -237,6 +237,7 @@ export class ClusterCoordinator<M extends object = any>
       prepare: (closure, worker) => this.#queue.putTagged(closure, worker),
       refusal: () => this.#rules.refusal,
       onDefined: () => this.#changes.notify(),
+      forget: (id) => this.#engine.forget(id),
     });
     this.#noWorker = new NoWorkerWarning({
       report: () => this.#engine.report(),

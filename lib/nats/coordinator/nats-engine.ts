@@ -236,6 +236,10 @@ export class NatsEngine implements Engine {
   /** Does nothing: the connection keeps the program alive until the cluster is closed. */
   setNeeded(): void {}
 
+  forget(id: number): void {
+    for (const session of this.#sessions.values()) session.forget(id);
+  }
+
   wake(): void {
     this.#dispatcher.wake();
   }

@@ -271,6 +271,10 @@ export class Session {
     }
   }
 
+  forget(id: number): void {
+    if (this.#prepared.delete(id)) this.post(['forget', id]);
+  }
+
   cancel(closure: Closure, { reason, replace }: Cancellation): void {
     this.flush(); // the closure may still be in the batch
     this.post(['cancel', closure.id, encode(reason).bytes, replace]);

@@ -106,7 +106,9 @@ export class NodeSession implements StrategyHost {
   /** The closures that have not ended, by the coordinator's ids. (`Closure.id` here is another.) */
   readonly #closures = new Map<number, Closure>();
   readonly #ids = new Map<number, number>();
-  readonly #resources: Resource[] = [];
+  #resources: Resource[] = [];
+  /** How many resources have come. */
+  #received = 0;
   /** Of a node with several slots: the thread that has the data sets of all. */
   readonly #datasets: SharedDatasets | undefined;
   /** Data sets that each thread has to make before it runs functions, by worker. */
@@ -398,12 +400,20 @@ export class NodeSession implements StrategyHost {
       case 'resource': {
         const resource = unpackResource(message[1]);
         this.#resources.push(resource);
+        this.#received += 1;
         if (this.#pool !== undefined) this.#datasets?.add(resource);
         for (const worker of this.#pool?.indexes ?? []) {
           this.#tagged.get(worker)?.push(this.#toMake(resource));
         }
         this.#pool?.wake();
         this.changed();
+        return;
+      }
+      case 'forget': {
+        const [, id] = message;
+        this.#resources = this.#resources.filter((each) => each.id !== id);
+        this.#datasets?.forget(id);
+        this.#pool?.forget(id);
         return;
       }
       case 'operate': {
@@ -578,7 +588,7 @@ export class NodeSession implements StrategyHost {
       ...(functions !== undefined && { functions: [...functions] }),
       restarts: workers.reduce((sum, { restarts }) => sum + restarts, 0),
       stuck: workers.filter(({ state }) => state === 'stuck').length,
-      resources: this.#resources.length,
+      resources: this.#received,
     };
   }
 

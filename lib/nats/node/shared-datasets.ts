@@ -45,7 +45,7 @@ export class SharedDatasets implements StrategyHost {
   readonly #owner: SharedDatasetsOwner;
   readonly #settings: SharedDatasetsSettings;
   #pool: WorkerPool | undefined;
-  readonly #resources: Resource[] = [];
+  #resources: Resource[] = [];
   /** What the thread has not been sent to make. */
   #tagged: Closure[] = [];
   #inbox: Closure[] = [];
@@ -81,6 +81,11 @@ export class SharedDatasets implements StrategyHost {
     if (this.#settings.hasModule()) return true;
     this.failed(new UnavailableError('The module file of the data sets has changed'));
     return false;
+  }
+
+  forget(id: number): void {
+    this.#resources = this.#resources.filter((each) => each.id !== id);
+    this.#pool?.forget(id);
   }
 
   /** Tells the thread of variables. */

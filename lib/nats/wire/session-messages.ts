@@ -36,6 +36,8 @@ export type ToNode =
   /** The ids of closures. The node returns the closures among these that it has not started. */
   | ['recall', ...number[]]
   | ['resource', resource: PackedResource]
+  /** Nobody has the data set or iterator any more. */
+  | ['forget', id: number]
   /** To a parameter server. An id of 0 wants no answer. */
   | ['operate', id: number, ...ServerRequest]
   /**
@@ -237,6 +239,7 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
     isCount(id) && isEncodedError(reason) && typeof replace === 'boolean',
   recall: (rest) => rest.every(isCount),
   resource: ([resource]) => isResource(resource),
+  forget: ([id]) => isCount(id),
   operate: ([id, ...request]) => isCount(id) && isServerRequest(request),
   defined: (rest) => rest.every(isDefinition),
   answer: isAnswer,

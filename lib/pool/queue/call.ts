@@ -72,7 +72,18 @@ const newCall = (
   hasVariables = false,
   moved: readonly Movable[] = NOTHING,
   take?: () => TakenArguments,
-): Call => ({ kind: 'call', name, args, bytes, perWorker, hasVariables, transfer: moved, take });
+  holds?: readonly unknown[],
+): Call => ({
+  kind: 'call',
+  name,
+  args,
+  bytes,
+  perWorker,
+  holds,
+  hasVariables,
+  transfer: moved,
+  take,
+});
 
 /**
  * @param copy - refuses what has refused the arguments
@@ -115,17 +126,19 @@ export function makeCall(
     return undefined;
   });
   const own = perWorker.length > 0 ? perWorker : undefined;
+  const holds = own && values.filter((value) => PerWorkerValues.idOf(value, cluster) !== undefined);
   try {
     const moved = transferListOf(args);
     if (moved.length === 0) {
       const [copy, hasVariables] = copyWithVariables(cluster, () =>
         copyArguments(args, sharesMemory),
       );
-      return newCall(name, copy.args, copy.bytes, own, hasVariables);
+      const { args: packed, bytes } = copy;
+      return newCall(name, packed, bytes, own, hasVariables, NOTHING, undefined, holds);
     }
     checkMoved(args, sharesMemory);
     const take = (): TakenArguments => taken(name, args, moved, cluster);
-    return newCall(name, args, bytesOf(moved), own, false, moved, take);
+    return newCall(name, args, bytesOf(moved), own, false, moved, take, holds);
   } catch (error) {
     throw refused(error, name, args, cluster, sharesMemory ? structuredClone : packValue);
   }

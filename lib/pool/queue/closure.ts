@@ -26,6 +26,8 @@ export type Call = {
   readonly bytes: number;
   /** The arguments that are PerWorkerValues: [index, id, index, id ...]. */
   readonly perWorker: readonly number[] | undefined;
+  /** Those, which are not forgotten while the call may need them. */
+  readonly holds?: readonly unknown[] | undefined;
   /** Whether a Variable is among the arguments: the worker puts its own in its place. */
   readonly hasVariables: boolean;
   /** The parts of the arguments that are moved to the worker. */

@@ -16,12 +16,20 @@ export interface DatasetsListener {
   refusal(): { value: unknown } | undefined;
   /** The workers were sent a resource. */
   onDefined(): void;
+  /** Nobody has a resource any more: the workers let it go. */
+  forget(id: number): void;
 }
 
 export class Datasets {
   readonly #owner: object;
   readonly #listener: DatasetsListener;
   readonly #resources = new Map<number, Resource>();
+  /** The ids of data sets and iterators that the program, or a call, has. */
+  readonly #held = new Set<number>();
+  readonly #holders = new FinalizationRegistry<number>((id) => {
+    this.#held.delete(id);
+    if (this.#resources.delete(id)) this.#listener.forget(id);
+  });
   #lastId = 0;
   #defining: Promise<void> = Promise.resolve();
   /** The number of resources that the workers were not sent yet. */
@@ -58,11 +66,15 @@ export class Datasets {
       args,
       hasVariables,
     }));
-    return makePerWorkerDataset<T>(() => {
+    const made = makePerWorkerDataset<T>((holder) => {
       this.#checkOpen();
       const iterator = this.#define(async (id) => ({ kind: 'iterator', id, dataset }));
-      return makePerWorkerValues<AsyncIterator<T>>(this.#owner, iterator);
+      const values = makePerWorkerValues<AsyncIterator<T>>(this.#owner, iterator, holder);
+      this.#holders.register(values, iterator);
+      return values;
     });
+    this.#holders.register(made, dataset);
+    return made;
   }
 
   /** Sends all resources to a new worker. */
@@ -79,6 +91,7 @@ export class Datasets {
   /** Resources are sent in the order of calls: an iterator comes after its data set. */
   #define(make: (id: number) => Promise<Resource>): number {
     const id = ++this.#lastId;
+    this.#held.add(id);
     this.#toDefine += 1;
     this.#defining = this.#defining.then(async () => {
       let resource: Resource;
@@ -87,8 +100,10 @@ export class Datasets {
       } catch (error) {
         resource = { kind: 'broken', id, record: encode(error).bytes };
       }
-      this.#resources.set(id, resource);
-      for (const worker of this.#listener.workers()) this.#send(resource, worker);
+      if (this.#held.has(id)) {
+        this.#resources.set(id, resource);
+        for (const worker of this.#listener.workers()) this.#send(resource, worker);
+      }
       // Wait for the microtask in which the engine takes the tagged closures: until then the engine
       // reports its workers as ready, although they still have to make the resource.
       await Promise.resolve();

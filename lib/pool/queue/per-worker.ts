@@ -7,13 +7,17 @@ import { NO_PER_WORKER_VALUES } from '../../values/uncloneable.ts';
 /** The first argument of the constructors, which programs do not have. */
 const MAKING = Symbol('making what is per worker');
 
-/** Makes the PerWorkerValues with this number, for the cluster `owner`. */
-export let makePerWorkerValues: <T>(owner: object, id: number) => PerWorkerValues<T>;
+/** Makes the PerWorkerValues with this number, of a data set of the cluster `owner`. */
+export let makePerWorkerValues: <T>(
+  owner: object,
+  id: number,
+  dataset: object,
+) => PerWorkerValues<T>;
 
 /** Makes the PerWorkerDataset of which `iterate` makes iterators. */
-export let makePerWorkerDataset: <T>(
-  iterate: () => PerWorkerValues<AsyncIterator<T>>,
-) => PerWorkerDataset<T>;
+export let makePerWorkerDataset: <T>(iterate: Iterate<T>) => PerWorkerDataset<T>;
+
+type Iterate<T> = (dataset: object) => PerWorkerValues<AsyncIterator<T>>;
 
 /**
  * A value of which every worker has its own. As an argument of `schedule` it is replaced by
@@ -26,20 +30,23 @@ export class PerWorkerValues<T> {
   readonly uncloneable: symbol = NO_PER_WORKER_VALUES;
   readonly #id: number;
   readonly #owner: object;
+  /** A new worker makes the data set before the iterator: it must not be forgotten before. */
+  readonly #dataset: object;
 
   static {
-    makePerWorkerValues = (owner, id) => new PerWorkerValues(MAKING, owner, id);
+    makePerWorkerValues = (owner, id, dataset) => new PerWorkerValues(MAKING, owner, id, dataset);
     showAs(PerWorkerValues.prototype, (values) => ({
       facts: ['one for each worker', `number ${values.#id}`],
     }));
   }
 
-  private constructor(making: symbol, owner: object, id: number) {
+  private constructor(making: symbol, owner: object, id: number, dataset: object) {
     if (making !== MAKING) {
       throw illegalConstructor('PerWorkerValues are made by the iterator() of a PerWorkerDataset');
     }
     this.#owner = owner;
     this.#id = id;
+    this.#dataset = dataset;
   }
 
   /** @returns undefined if `value` is not a PerWorkerValues of the cluster `owner` */
@@ -68,7 +75,7 @@ export class PerWorkerValues<T> {
  * ```
  */
 export class PerWorkerDataset<T> {
-  readonly #iterate: () => PerWorkerValues<AsyncIterator<T>>;
+  readonly #iterate: Iterate<T>;
 
   static {
     makePerWorkerDataset = (iterate) => new PerWorkerDataset(MAKING, iterate);
@@ -77,7 +84,7 @@ export class PerWorkerDataset<T> {
     }));
   }
 
-  private constructor(making: symbol, iterate: () => PerWorkerValues<AsyncIterator<T>>) {
+  private constructor(making: symbol, iterate: Iterate<T>) {
     if (making !== MAKING) {
       throw illegalConstructor(
         'a PerWorkerDataset is made by cluster.createPerWorkerDataset(datasetFn, args)',
@@ -87,11 +94,14 @@ export class PerWorkerDataset<T> {
   }
 
   /**
-   * Makes a new iterator on each worker, which starts at the beginning of the data set.
+   * Makes a new iterator on each worker, which starts at the beginning of the data set: a function
+   * that gives an iterator, as a generator function does, is called again. Its `return()` is called
+   * once: at its end, when a function leaves its loop, when the program has let go of what this
+   * method returns, or when its worker ends in order.
    *
    * @throws CancelledError, FailedPreconditionError, UnavailableError: as for `schedule`
    */
   iterator(): PerWorkerValues<AsyncIterator<T>> {
-    return this.#iterate();
+    return this.#iterate(this);
   }
 }

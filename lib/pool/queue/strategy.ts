@@ -171,6 +171,8 @@ export interface Engine {
    * program waits for a promise of the cluster, and while a closure is queued or in flight.
    */
   setNeeded(needed: boolean): void;
+  /** Nobody has the data set or iterator of this id any more. */
+  forget(id: number): void;
   /** A variable was made in the memory of this process. Left out by an engine that keeps them. */
   define?(definition: Definition): void;
   /**

@@ -240,8 +240,8 @@ export class FunctionRunner {
       channel.post([FROM_WORKER.draw, id, request]),
     );
     const build: ResourceMaker['build'] = (resource) => this.#build(resource);
-    const asTask: ResourceMaker['asTask'] = (body) => this.#asTask(body);
-    this.#resources = new WorkerResources({ build, asTask }, this.#shared);
+    const asCall: ResourceMaker['asCall'] = (body) => this.#asCall(body);
+    this.#resources = new WorkerResources({ build, asCall }, this.#shared);
     const caller = (): Attempt | undefined => {
       const task = callOfCaller();
       return task instanceof Attempt ? task : undefined;
@@ -322,6 +322,7 @@ export class FunctionRunner {
       this.#attempts.get(id as number)?.abort(decode(record as Uint8Array).value);
       return;
     }
+    if (message[0] === TO_WORKER.forget) return this.#resources.forget(message[1] as number);
     if (message[0] === TO_WORKER.ping) return this.#channel.post([FROM_WORKER.pong]);
     if (message[0] === TO_WORKER.drawn) {
       const [, id, state, bytes] = message as [number, number, number, Uint8Array];
@@ -511,12 +512,12 @@ export class FunctionRunner {
   }
 
   async #tearDown(): Promise<void> {
-    let failed: Uint8Array | null = null;
-    try {
-      await this.#callHook(this.#settings.teardown as string);
-    } catch (error) {
-      failed = encode(error).bytes;
-    }
+    const { teardown } = this.#settings;
+    const failures: unknown[] = [];
+    const fail = (error: unknown): unknown => failures.push(error);
+    await this.#asCall(() => this.#resources.close()).catch(fail);
+    if (teardown !== undefined) await this.#callHook(teardown).catch(fail);
+    const failed = failures.length === 0 ? null : encode(failures[0]).bytes;
     this.#channel.post([FROM_WORKER.tornDown, failed]);
   }
 
@@ -590,7 +591,7 @@ export class FunctionRunner {
     this.#channel.post([FROM_WORKER.prepared, id]);
   }
 
-  #asTask<T>(body: () => T): T {
+  #asCall<T>(body: () => T): T {
     return runAsCall(new Attempt(this, NO_CLOSURE, 1, this.#index), body);
   }
 
@@ -598,6 +599,6 @@ export class FunctionRunner {
     const build = this.#function(resource.name);
     const args = receivedArguments(resource.args);
     if (resource.hasVariables) revive(args, (own) => this.variables.find(own));
-    return this.#asTask(() => build(...args));
+    return this.#asCall(() => build(...args));
   }
 }

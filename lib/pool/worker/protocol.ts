@@ -64,7 +64,7 @@ export const TO_WORKER = {
   cancel: 2,
   /** [stop, StopMessage]: processes only */
   stop: 3,
-  /** [tearDown]: no closure follows */
+  /** [tearDown]: no closure follows; the iterators are let go, and the teardown function is called */
   tearDown: 4,
   /** [define, ...Definition[]]: variables whose values are not in this process */
   define: 5,
@@ -74,6 +74,8 @@ export const TO_WORKER = {
   drawn: 7,
   /** [ping]: threads only; answered by `pong` as soon as the thread reads it */
   ping: 8,
+  /** [forget, id]: nobody has the data set or iterator any more */
+  forget: 10,
   /** [written, descriptor]: threads only; the answer to an `output` that asks */
   written: 9,
 } as const;

@@ -29,8 +29,10 @@ export class Teardown {
   readonly #end: () => void;
 
   /** `worker`: JOB:INDEX. `end` is called once, when the function has ended or the time is over. */
-  constructor(worker: string, name: string, limitMs: number, end: () => void) {
-    this.#what = `The teardown function '${name}' of ${worker}`;
+  constructor(worker: string, name: string | undefined, limitMs: number, end: () => void) {
+    const what =
+      name === undefined ? 'return() of the iterators' : `The teardown function '${name}'`;
+    this.#what = `${what} of ${worker}`;
     this.#end = end;
     this.#timer = new Timer(limitMs, () => {
       this.#warn(`did not end within ${duration(limitMs)}: the worker is ended by force`);

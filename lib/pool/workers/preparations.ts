@@ -29,6 +29,8 @@ export class Preparations {
   #waiting: WorkerResource[] = [];
   /** Deaths that are charged to those that may have caused one, since they were last made. */
   readonly #deaths = new Map<number, number>();
+  /** The iterators that the worker has made. */
+  readonly #iterators = new Set<number>();
   /** The encoded errors of those that have failed. */
   readonly #failed = new Map<number, Uint8Array>();
 
@@ -57,8 +59,21 @@ export class Preparations {
     this.#advance();
   }
 
+  /** Nobody will use the resource any more. */
+  forget(id: number): void {
+    this.#waiting = this.#waiting.filter((resource) => resource.id !== id);
+    this.#iterators.delete(id);
+    this.#failed.delete(id);
+  }
+
+  /** Whether the worker has iterators, which it has to let go before it ends. */
+  get hasIterators(): boolean {
+    return this.#iterators.size > 0;
+  }
+
   /** The worker has made a resource, or knows that it is impossible. */
   made(id: number): void {
+    if (this.#making.get(id)?.kind === 'iterator') this.#iterators.add(id);
     this.#making.delete(id);
     this.#deaths.delete(id);
     this.#advance();
@@ -76,6 +91,7 @@ export class Preparations {
       : [...this.#making.values()].filter((resource) => this.#isAtWork(resource));
     for (const suspect of suspects) this.#charge(suspect, suspects.length === 1 ? 1 : 0, cause);
     this.#making.clear();
+    this.#iterators.clear();
     this.#waiting = [];
     return suspects[0] && functionOf(suspects[0]);
   }

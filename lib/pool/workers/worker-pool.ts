@@ -175,6 +175,10 @@ export class WorkerPool implements Engine {
     this.#host.changed();
   }
 
+  forget(id: number): void {
+    for (const slot of this.#slots) slot.forget(id);
+  }
+
   define(...definitions: Definition[]): void {
     for (const slot of this.#slots) slot.define(...definitions);
   }

@@ -261,6 +261,12 @@ export class WorkerSlot {
     if (!this.#preparations.areOver) this.enter('building-dataset');
   }
 
+  /** Nobody has the data set or iterator any more. */
+  forget(id: number): void {
+    this.#preparations.forget(id);
+    if (this.isLoaded) this.post([TO_WORKER.forget, id]);
+  }
+
   /** Sends the closures that were passed to `add` as one message; if it cannot, all fail. */
   flush(): void {
     const { ids = [], error } = this.#batch.send(this.#channel) ?? {};
@@ -368,7 +374,8 @@ export class WorkerSlot {
     const cause = this.#retiredFor;
     if (cause === undefined || this.#sent.size > 0 || this.#teardown !== undefined) return;
     const { teardown } = this.#options;
-    if (teardown === undefined || !this.isLoaded) {
+    const hasToLetGo = teardown !== undefined || this.#preparations.hasIterators;
+    if (!hasToLetGo || !this.isLoaded) {
       this.kill(cause);
       return;
     }

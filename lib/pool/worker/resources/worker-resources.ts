@@ -5,17 +5,19 @@
  * functions of the slots draw from it (shared-iterators.ts at their end, `draw` here).
  */
 
-import { messageOf } from '../../../base/thrown-value.ts';
+import { attempt, messageOf } from '../../../base/thrown-value.ts';
 import { ClosureInputError } from '../../../errors/errors.ts';
 import { decode } from '../../../record/encoded-error.ts';
+import type { PassedArguments } from '../../../values/packed-arguments.ts';
 import type { DrawMethod, WorkerResource } from '../protocol.ts';
 import type { SharedIterators } from './shared-iterators.ts';
+import { type Dataset, WorkerIterator } from './worker-iterator.ts';
 
 export interface ResourceMaker {
   /** Calls the function that makes a data set. */
   build(resource: Extract<WorkerResource, { kind: 'dataset' }>): unknown;
   /** Runs `body`, in which `currentCall()` works. */
-  asTask<T>(body: () => T): T;
+  asCall<T>(body: () => T): T;
 }
 
 export class WorkerResources {
@@ -23,6 +25,8 @@ export class WorkerResources {
   readonly #shared: SharedIterators;
   /** By id. A function that uses a rejected one fails with its error. */
   readonly #made = new Map<number, Promise<unknown>>();
+  /** The iterators that were made, by id. */
+  readonly #iterators = new Map<number, WorkerIterator>();
   /** The last call on each iterator that threads share, by its id. */
   readonly #calls = new Map<number, Promise<unknown>>();
 
@@ -73,30 +77,69 @@ export class WorkerResources {
     return await drawn;
   }
 
+  /** Nobody will use the resource any more. */
+  forget(id: number): void {
+    const made = this.#made.get(id);
+    this.#made.delete(id);
+    this.#calls.delete(id);
+    const letGo = async (): Promise<unknown> => {
+      const iterator = this.#iterators.get(id);
+      this.#iterators.delete(id);
+      return await iterator?.return();
+    };
+    void made?.then(letGo, () => {}).catch(warn);
+  }
+
+  /** The worker ends: lets the iterators go. @throws the first error of their `return` */
+  async close(): Promise<void> {
+    const iterators = [...this.#iterators.values()];
+    this.#iterators.clear();
+    const ended = await Promise.allSettled(iterators.map((each) => each.return()));
+    const failed = ended.find(({ status }) => status === 'rejected');
+    if (failed?.status === 'rejected') throw failed.reason;
+  }
+
   async #make(resource: WorkerResource): Promise<unknown> {
     if (resource.kind === 'broken') throw decode(resource.record).value;
     if (resource.kind === 'shared') return await this.#shared.open(resource.id);
-    if (resource.kind === 'dataset') return await this.#maker.build(resource);
-    const dataset = (await this.#made.get(resource.dataset)) as Dataset;
-    return this.#maker.asTask(() => iteratorOf(dataset));
+    if (resource.kind === 'dataset') {
+      // A function that gives an iterator is called once more for each further one.
+      const own = { ...resource, args: copyOf(resource.args) };
+      const source: Source = { resource: own, dataset: null, isTaken: false };
+      source.dataset = (await this.#maker.build(resource)) as Dataset;
+      return source;
+    }
+    const source = (await this.#made.get(resource.dataset)) as Source;
+    const dataset = source.isTaken ? await this.#rebuild(source) : source.dataset;
+    const iterator = this.#maker.asCall(() => WorkerIterator.of(dataset));
+    source.isTaken ||= iterator.isOnlyOneOf(dataset);
+    this.#iterators.set(resource.id, iterator);
+    return iterator;
+  }
+
+  async #rebuild({ resource }: Source): Promise<Dataset> {
+    const own = { ...resource, args: copyOf(resource.args) };
+    return (await this.#maker.build(own)) as Dataset;
   }
 }
 
-type Dataset = Partial<Iterable<unknown> & AsyncIterable<unknown>> | null;
+/** What a data set's function has given. */
+type Source = {
+  readonly resource: Extract<WorkerResource, { kind: 'dataset' }>;
+  dataset: Dataset;
+  /** It is an iterator itself, which an iterator has. */
+  isTaken: boolean;
+};
 
-/** An async iterator of a data set, which may be iterable or async iterable. */
-function iteratorOf(dataset: Dataset): AsyncIterator<unknown> {
-  const asynchronous = dataset?.[Symbol.asyncIterator]?.();
-  if (asynchronous !== undefined) return asynchronous;
-  const iterator = dataset?.[Symbol.iterator]?.();
-  if (iterator === undefined)
-    throw new TypeError(
-      'The data set is not iterable: its function must return an iterable or an async iterable',
-    );
-  const own: AsyncIterableIterator<unknown> = {
-    next: async () => iterator.next(),
-    return: async (value) => iterator.return?.(value) ?? { done: true, value },
-    [Symbol.asyncIterator]: () => own,
-  };
-  return own;
+/** The function may change its arguments. */
+function copyOf(args: PassedArguments): PassedArguments {
+  if (args instanceof ArrayBuffer) return args.slice(0);
+  if (args instanceof Uint8Array) return new Uint8Array(args);
+  return attempt(() => structuredClone(args)) ?? args;
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(`return() of an iterator that nobody has any more: ${messageOf(error)}`, {
+    code: 'ALLSTOP_TEARDOWN',
+  });
 }
