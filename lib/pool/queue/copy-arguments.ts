@@ -15,6 +15,7 @@
 
 import { checkKept, mayBeLost } from '../../base/lost-values.ts';
 import { isDataCloneError } from '../../base/refused-values.ts';
+import { attempt } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import {
   type BareArray,
@@ -49,6 +50,7 @@ export function copyArguments(args: readonly unknown[], sharesMemory: boolean): 
   if (small !== undefined && (small.bytes <= MOST_BYTES_AS_VALUES || !hasSerializer)) {
     return { args: small.values, bytes: small.bytes };
   }
+  refuseSignals(args);
   const bare = bareArrays(args);
   if (sharesMemory && bare.length > 0) {
     const flat = flatCopy(args, bare);
@@ -65,6 +67,24 @@ export function copyArguments(args: readonly unknown[], sharesMemory: boolean): 
     else if (mayBeLost(others, head)) return { args: structuredClone(args), bytes };
   }
   return { args: sharesMemory ? packed.buffer : packed, bytes };
+}
+
+/**
+ * Serializers make an object without properties of an AbortSignal. Found as an argument, and as a
+ * property of one, where options have it.
+ *
+ * @throws InvalidArgumentError
+ */
+function refuseSignals(args: readonly unknown[]): void {
+  for (const [index, value] of args.entries()) {
+    if (typeof value !== 'object' || value === null) continue;
+    const signal = attempt(() => Object.getOwnPropertyDescriptor(value, 'signal'));
+    const inside = signal?.value instanceof AbortSignal;
+    if (!inside && !(value instanceof AbortSignal)) continue;
+    throw new InvalidArgumentError(
+      `args[${index}]${inside ? '.signal' : ''} is an AbortSignal, which cannot be an argument: give it as an option of the call, { signal }. In the function currentCall().signal aborts`,
+    );
+  }
 }
 
 /**
@@ -89,6 +109,7 @@ function refuseFields(error: Error): void {
  * @throws InvalidArgumentError, DataCloneError
  */
 export function checkMoved(args: readonly unknown[], sharesMemory: boolean): void {
+  refuseSignals(args);
   if (sharesMemory || !hasSerializer) return;
   let packed: Uint8Array;
   try {

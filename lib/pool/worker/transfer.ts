@@ -3,6 +3,7 @@
 import type { Blob } from 'node:buffer';
 import type { X509Certificate } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
+import { types } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
 import { refusedValue } from '../../base/refused-values.ts';
@@ -94,5 +95,9 @@ export function refusedResult(
 ): unknown {
   // `clone` moves nothing: it would refuse the objects that are moved, too.
   if (isObject(value) && lists.has(value)) return error;
+  if (types.isGeneratorObject(value)) {
+    const text = `The result cannot be cloned: it is a generator. Tell the caller of each value by currentCall().report(value) (onProgress), or return an array`;
+    return new DOMException(text, 'DataCloneError');
+  }
   return refusedValue(error, 'The result', { path: 'result', value }, clone);
 }

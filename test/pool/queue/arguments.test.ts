@@ -50,6 +50,20 @@ describeKinds(kinds, (kind) => {
     });
   });
 
+  it('an AbortSignal is refused by name, and told where it belongs', async () => {
+    const cluster = start();
+    const { signal } = new AbortController();
+    for (const [value, name] of [
+      [signal, 'args[0]'],
+      [{ url: 'x', signal }, 'args[0].signal'],
+    ] as const) {
+      const error = await errorOf(cluster.run('echo', [value]));
+      expect(error).toBeInstanceOf(InvalidArgumentError);
+      expect(error.message).toContain(`${name} is an AbortSignal`);
+      expect(error.message).toContain('currentCall().signal');
+    }
+  });
+
   it('a call that is refused leaves those before and after it alone', async () => {
     const cluster = start(); // no worker is there yet
     const before = cluster.schedule('add', [1, 2]);

@@ -61,6 +61,15 @@ describeKinds(kinds, (kind) => {
       await cluster.join();
     });
 
+    it('that is a generator cannot come back: the error says what can', async () => {
+      const cluster = start();
+      for (const name of ['numbers', 'numbersLater']) {
+        const error = await errorOf(cluster.run(name, [0, 1]));
+        expect(error.name).toBe('DataCloneError');
+        expect(error.message).toMatch(/it is a generator\..*currentCall\(\)\.report\(value\)/);
+      }
+    });
+
     it('a result that cannot be sent is an error of the function', async () => {
       const cluster = start();
       const value = await cluster.schedule('unsendable');
