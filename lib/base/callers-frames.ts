@@ -12,19 +12,19 @@ export function withCallersFrames<E extends Error>(error: E): E {
   return error;
 }
 
-/** A promise that rejects with `error`. */
-export function rejection(error: unknown): Promise<never> {
-  const isOurs = error instanceof Error && frameless.delete(error);
-  return isOurs ? rejectAtCaller(error) : Promise.reject(error);
+/** A promise that rejects with `thrown`. */
+export function rejection(thrown: unknown): Promise<never> {
+  const isOurs = thrown instanceof Error && frameless.delete(thrown);
+  return isOurs ? rejectAtCaller(thrown) : Promise.reject(thrown as Error);
 }
 
-async function rejectAtCaller(error: Error): Promise<never> {
+async function rejectAtCaller(thrown: Error): Promise<never> {
   // A promise that is resolved with this one awaits it two microtasks later.
-  await undefined;
-  await undefined;
+  await Promise.resolve();
+  await Promise.resolve();
   // Without this function, which is the first, and Node's own, which has called it.
   const frames = new Error().stack?.match(/\n {4}at .*/g)?.slice(1) ?? [];
   const callers = frames.filter((frame) => !frame.includes('node:internal'));
-  if (callers.length > 0) error.stack = `${error.name}: ${error.message}${callers.join('')}`;
-  throw error;
+  if (callers.length > 0) thrown.stack = `${thrown.name}: ${thrown.message}${callers.join('')}`;
+  throw thrown;
 }

@@ -4,6 +4,9 @@ import { illegalConstructor } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import { NO_PER_WORKER_VALUES } from '../../values/uncloneable.ts';
 
+/** A new worker makes the data set before the iterator: it must not be forgotten before that. */
+const datasetOf = new WeakMap<object, object>();
+
 /** The first argument of the constructors, which programs do not have. */
 const MAKING = Symbol('making what is per worker');
 
@@ -30,8 +33,6 @@ export class PerWorkerValues<T> {
   readonly uncloneable: symbol = NO_PER_WORKER_VALUES;
   readonly #id: number;
   readonly #owner: object;
-  /** A new worker makes the data set before the iterator: it must not be forgotten before. */
-  readonly #dataset: object;
 
   static {
     makePerWorkerValues = (owner, id, dataset) => new PerWorkerValues(MAKING, owner, id, dataset);
@@ -46,7 +47,7 @@ export class PerWorkerValues<T> {
     }
     this.#owner = owner;
     this.#id = id;
-    this.#dataset = dataset;
+    datasetOf.set(this, dataset);
   }
 
   /** @returns undefined if `value` is not a PerWorkerValues of the cluster `owner` */

@@ -163,8 +163,8 @@ export class PoolSize {
   fail(error: Error): void {
     const undoings = this.#undoings;
     this.#undoings = [];
-    for (const undoing of undoings) reject(undoing);
-    reject({ error, resizes: this.#takeResizes() });
+    for (const undoing of undoings) rejectAll(undoing);
+    rejectAll({ error, resizes: this.#takeResizes() });
   }
 
   /**
@@ -175,7 +175,7 @@ export class PoolSize {
     if (this.#resizes.length === 0) return;
     const slots = this.#begun.filter((slot) => this.#pool.slots.includes(slot));
     const resizes = this.#takeResizes();
-    if (slots.length === 0) return reject({ error, resizes });
+    if (slots.length === 0) return rejectAll({ error, resizes });
     this.#undoings.push({ error, resizes, slots: new Set(slots) });
     this.#letGo(slots);
   }
@@ -186,7 +186,7 @@ export class PoolSize {
     for (const { slots } of this.#undoings) slots.delete(slot);
     const done = this.#undoings.filter(({ slots }) => slots.size === 0);
     this.#undoings = this.#undoings.filter(({ slots }) => slots.size > 0);
-    for (const undoing of done) reject(undoing);
+    for (const undoing of done) rejectAll(undoing);
     this.check();
   }
 
@@ -211,6 +211,6 @@ export class PoolSize {
   }
 }
 
-function reject({ error, resizes }: Pick<Undoing, 'error' | 'resizes'>): void {
+function rejectAll({ error, resizes }: Pick<Undoing, 'error' | 'resizes'>): void {
   for (const resize of resizes) resize.reject(error);
 }
