@@ -6,6 +6,10 @@
 
 export { ClusterSpec } from '../cluster/cluster-spec.ts';
 export * from '../errors/public-errors.ts';
-export type { NatsCredentials, NatsTlsOptions } from './connection/connection-options.ts';
+export type {
+  NatsCredentials,
+  NatsJetStreamOptions,
+  NatsTlsOptions,
+} from './connection/connection-options.ts';
 export { NatsStrategy, type NatsStrategyOptions } from './nats-strategy.ts';
 export { NatsResults, type NatsResultsOptions } from './results/nats-results.ts';

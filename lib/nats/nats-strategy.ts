@@ -22,23 +22,17 @@ import { BucketCheckpoints } from './checkpoints/bucket-checkpoints.ts';
 import {
   CONNECTION_OPTIONS,
   checkConnectionOptions,
+  type NatsConnect,
   type NatsConnectionOptions,
-  type NatsCredentials,
-  type NatsTlsOptions,
 } from './connection/connection-options.ts';
 import type { OnHeld } from './coordinator/leadership.ts';
 import { NatsEngine } from './coordinator/nats-engine.ts';
 import { CLUSTER_NAME } from './wire/subjects.ts';
 
 /** The options of a NatsStrategy. */
-export type NatsStrategyOptions = NatsCredentials & {
+export type NatsStrategyOptions = NatsConnect & {
   /** The module whose exports can be scheduled. Workers are started with the same file. */
   module: URL;
-  /**
-   * `nats://host:4222`, `tls://…` or `host:port`: one or several addresses of one server or one
-   * cluster of servers.
-   */
-  servers: string | readonly string[];
   /**
    * The name by which workers and coordinator find each other: 1 to 64 letters, digits, '-' and
    * '_'. A cluster has one coordinator: see `onHeld`.
@@ -94,11 +88,6 @@ export type NatsStrategyOptions = NatsCredentials & {
    * at most one a server. Default: 1.
    */
   replicas?: number | undefined;
-  /**
-   * `true`, or the options of TLS: a server without TLS is refused. Default: the same if an address
-   * begins with `tls://`; else TLS is used if the server has it.
-   */
-  tls?: NatsTlsOptions | boolean | undefined;
 };
 
 const OPTIONS = [
@@ -248,6 +237,6 @@ export class NatsStrategy implements Strategy {
 
   /** @internal */
   checkpoints(bucket: string): CheckpointStore {
-    return new BucketCheckpoints(bucket, this.replicas, this.#connection);
+    return new BucketCheckpoints(bucket, this, this.#connection);
   }
 }

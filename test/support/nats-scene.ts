@@ -79,6 +79,32 @@ export class NatsScene {
     return monitors;
   }
 
+  /**
+   * A hub and a leaf of it, whose link goes through a proxy. With `ownDomains` each has a JetStream of its
+   * own; else the leaf uses that of the hub's domain, 'hub'.
+   */
+  static async openHubAndLeaf({ ownDomains = false } = {}): Promise<{
+    scene: NatsScene;
+    hub: NatsServer;
+    leaf: NatsServer;
+    link: TcpProxy;
+  }> {
+    const scene = new NatsScene();
+    const port = await freePort();
+    const hub = await NatsServer.start(
+      `server_name: hub\nleafnodes { listen: "127.0.0.1:${port}" }`,
+      { jetstream: { domain: 'hub' } },
+    );
+    const link = await TcpProxy.to(port);
+    const leaf = await NatsServer.start(
+      `server_name: leaf\nleafnodes { reconnect: 1, remotes: [{ url: "nats://${link.address}" }] }`,
+      { jetstream: ownDomains ? { domain: 'leaf' } : false },
+    );
+    scene.servers.push(hub, leaf);
+    scene.#proxies.push(link);
+    return { scene, hub, leaf, link };
+  }
+
   get server(): NatsServer {
     return this.servers[0] as NatsServer;
   }

@@ -34,7 +34,7 @@ export class NatsServer {
   private constructor(
     port: number,
     config: string,
-    jetstream: boolean,
+    jetstream: boolean | { domain: string },
     more: { args: string[]; env: NodeJS.ProcessEnv } = { args: [], env: {} },
   ) {
     this.#more = more;
@@ -42,9 +42,11 @@ export class NatsServer {
     this.#folder = mkdtempSync(join(tmpdir(), 'allstop-nats-'));
     this.#config = join(this.#folder, 'nats.conf');
     const store = join(this.#folder, 'store');
-    const stream = jetstream
-      ? `jetstream { store_dir: "${store}", max_mem: 64MB, max_file: 512MB }`
-      : '';
+    const domain = typeof jetstream === 'object' ? `, domain: ${jetstream.domain}` : '';
+    const stream =
+      jetstream === false
+        ? ''
+        : `jetstream { store_dir: "${store}", max_mem: 64MB, max_file: 512MB${domain} }`;
     this.#base = `listen: "127.0.0.1:${port}"\nmax_payload: 1MB\nping_interval: "1s"\nping_max: 2\n${stream}\n`;
     this.#write(config);
   }
@@ -66,7 +68,13 @@ export class NatsServer {
   }
 
   /** `config`: lines to add to the configuration file. */
-  static async start(config = '', { jetstream = true, port = 0 } = {}): Promise<NatsServer> {
+  static async start(
+    config = '',
+    {
+      jetstream = true,
+      port = 0,
+    }: { jetstream?: boolean | { domain: string }; port?: number } = {},
+  ): Promise<NatsServer> {
     const server = new NatsServer(port === 0 ? await freePort() : port, config, jetstream);
     await server.restart();
     return server;

@@ -4,6 +4,7 @@ import {
   checkConnectionOptions,
   credentialsOf,
   type NatsConnectionOptions,
+  type NatsCredentials,
 } from '../../nats/connection/connection-options.ts';
 import { CLUSTER_NAME } from '../../nats/wire/subjects.ts';
 import { CREDENTIALS_GIVEN, UsageError } from './command.ts';
@@ -12,7 +13,9 @@ import { CREDENTIALS_GIVEN, UsageError } from './command.ts';
 export function connectionOf(servers: string): NatsConnectionOptions {
   if (servers.includes('@')) throw new UsageError(CREDENTIALS_GIVEN);
   try {
-    return checkConnectionOptions({ servers, ...credentialsOf(process.env) });
+    const env = { ...process.env }; // a worker deletes the credentials from its own
+    const renew = (): NatsCredentials => credentialsOf(env);
+    return checkConnectionOptions({ servers, ...credentialsOf(env), renew });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }

@@ -6,7 +6,7 @@
  * 3. Chunks without a meta message belong to a write that goes on, or that was cut off. Those that
  *    are older than UNFINISHED_MS are of a write that was cut off.
  * 4. A connection lasts for one use of the store: nothing keeps the program alive in between.
- * 5. A use that loses its connection is begun again on the next one, until its Patience is over.
+ * 5. A use that loses its connection is begun again on the next one (store-line.ts).
  */
 
 import type { JetStreamManager } from '@nats-io/jetstream';
@@ -20,25 +20,30 @@ import {
   type CheckpointStore,
   NotACheckpoint,
 } from '../../cluster/checkpoints/checkpoint-store.ts';
-import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
-import { Connection, load } from '../connection/connection.ts';
-import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
+import { load } from '../connection/connection.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
-import { Patience } from '../connection/patience.ts';
+import { openJetStream } from '../connection/jetstream.ts';
+import { StoreLine } from '../connection/store-line.ts';
 import { roomInMessage, writeObject } from '../results/objects.ts';
 
 /** Chunks that have not come for so long do not come any more. */
 const CHUNK_MS = 10_000;
 const UNFINISHED_MS = 10 * 60_000;
 
+/** The part of NatsStrategy that its checkpoints read. */
+export type CheckpointSettings = {
+  readonly replicas: number;
+  readonly unavailableAfterMs: number;
+};
+
 export class BucketCheckpoints implements CheckpointStore {
   readonly #bucket: string;
-  readonly #replicas: number;
+  readonly #settings: CheckpointSettings;
   readonly #options: NatsConnectionOptions;
 
-  constructor(bucket: string, replicas: number, options: NatsConnectionOptions) {
+  constructor(bucket: string, settings: CheckpointSettings, options: NatsConnectionOptions) {
     this.#bucket = bucket;
-    this.#replicas = replicas;
+    this.#settings = settings;
     this.#options = options;
   }
 
@@ -47,90 +52,27 @@ export class BucketCheckpoints implements CheckpointStore {
   }
 
   async use<T>(what: 'read' | 'written', body: (files: CheckpointFiles) => Promise<T>): Promise<T> {
-    const patience = new Patience();
-    const line = new Line(this.#bucket, this.#options);
+    const bucket = this.#bucket;
+    const line = new StoreLine({
+      name: `allstop checkpoints ${bucket}`,
+      inboxPrefix: `_INBOX.allstop_checkpoints.${bucket}`,
+      options: this.#options,
+      patienceMs: this.#settings.unavailableAfterMs,
+      whatFailed: () => `The checkpoints in the bucket '${bucket}' could not be ${what}`,
+    });
     try {
-      for (;;) {
-        const nats = await line.connected(patience);
-        try {
-          return await body(await this.#open(nats));
-        } catch (error) {
-          const isLost = nats.isClosed() || line.nats !== nats;
-          if (!isLost || error instanceof FailedPreconditionError)
-            throw line.refused ?? failureOfJetStream(error);
-        }
-      }
-    } catch (error) {
-      if (error instanceof UnavailableError) throw error; // a package is missing
-      if (error instanceof FailedPreconditionError) throw error;
-      const { cause, remedy } = explainFailure(error, line.servers);
-      throw new UnavailableError(
-        `The checkpoints in the bucket '${this.#bucket}' could not be ${what}: ${cause}. To do: ${remedy}`,
-        { cause: error },
-      );
+      return await line.use(what, async (nats) => await body(await this.#open(nats)));
     } finally {
       await line.close();
     }
   }
 
   async #open(nats: NatsConnection): Promise<CheckpointFiles> {
-    const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+    const js = await openJetStream(nats, this.#options);
     const { Objm } = await load('@nats-io/obj', () => import('@nats-io/obj'));
-    const js = jetstream(nats);
-    const objects = await new Objm(js).create(this.#bucket, { replicas: this.#replicas });
+    const { replicas } = this.#settings;
+    const objects = await new Objm(js).create(this.#bucket, { replicas });
     return new BucketFiles(this.#bucket, nats, await js.jetstreamManager(false), objects);
-  }
-}
-
-/** A connection that is being made, for one use of the store. */
-class Line {
-  readonly #connection: Connection;
-  #wake: () => void = () => {};
-  #failure: unknown;
-  servers: string;
-  /** What the server has forbidden over the present connection. */
-  refused: Error | undefined;
-
-  constructor(bucket: string, options: NatsConnectionOptions) {
-    this.servers = options.servers.join(', ');
-    const inbox = `_INBOX.allstop_checkpoints.${bucket}`;
-    this.#connection = new Connection(`allstop checkpoints ${bucket}`, inbox, options, {
-      onUp: () => {
-        this.refused = undefined;
-        this.#wake();
-      },
-      onDown: (cause, servers) => {
-        this.#failure = cause;
-        this.servers = servers;
-        this.#wake();
-      },
-      onRefused: (error) => {
-        if (error.name === 'PermissionViolationError') this.refused = error;
-      },
-    });
-  }
-
-  get nats(): NatsConnection | undefined {
-    return this.#connection.nats;
-  }
-
-  /** @throws (rejects) the reason why there is no connection, when `patience` is over */
-  async connected(patience: Patience): Promise<NatsConnection> {
-    for (;;) {
-      const { nats } = this;
-      if (nats !== undefined && !nats.isClosed()) return nats;
-      if (this.#failure instanceof UnavailableError || patience.isOver) {
-        throw this.#failure ?? new Error('timeout: there is no connection yet');
-      }
-      const changed = new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-      await patience.wait(changed);
-    }
-  }
-
-  async close(): Promise<void> {
-    await this.#connection.close();
   }
 }
 

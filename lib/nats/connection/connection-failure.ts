@@ -2,12 +2,11 @@
 
 import { messageOf } from '../../base/thrown-value.ts';
 import type { Explanation } from '../../errors/phases.ts';
-import type { NatsConnectionOptions } from './connection-options.ts';
 
 type Failure = { name?: unknown; code?: unknown; message?: unknown; cause?: unknown };
 
 /** The error and its chain of causes, outermost first. */
-function chainOf(error: unknown): Failure[] {
+export function chainOf(error: unknown): Failure[] {
   const chain: Failure[] = [];
   for (let at: unknown = error; typeof at === 'object' && at !== null; at = (at as Failure).cause) {
     if (chain.length === 8) break;
@@ -183,20 +182,12 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Marks refused credentials where there were none: the server's error is the same. */
-export function failureOfLogin(error: unknown, options: NatsConnectionOptions): unknown {
-  const { user, token, nkey, creds } = options;
-  const isGiven = [user, token, nkey, creds].some((each) => each !== undefined);
+/** Marks refused credentials where none were given: the server's error is the same. */
+export function failureOfLogin(error: unknown, isGiven: boolean): unknown {
   if (isGiven || failureOf(error).rung !== 'auth') return error;
   const found = new Error(messageOf(error), { cause: error });
   found.name = 'NoCredentialsError';
   return found;
-}
-
-/** Marks a timeout as JetStream's: the server itself has answered. */
-export function failureOfJetStream(error: unknown): unknown {
-  const isTimeout = chainOf(error).some(says(/TimeoutError|^Error: timeout/i));
-  return isTimeout ? new Error('JetStream is silent', { cause: error }) : error;
 }
 
 /**

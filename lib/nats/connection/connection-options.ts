@@ -1,6 +1,7 @@
 /** The options of a connection: addresses of servers, credentials, TLS. */
 
 import { readFileSync } from 'node:fs';
+import type { ConnectionOptions } from '@nats-io/transport-node';
 import { checkString, invalidSecret, invalidType, knownOptions } from '../../base/arguments.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 
@@ -45,24 +46,61 @@ export type NatsCredentials = {
   creds?: string | undefined;
 };
 
+/** Which JetStream is used: that of a domain, or of an API prefix, as of the official client. */
+export type NatsJetStreamOptions = {
+  /** The domain, as in `jetstream { domain: hub }` of a server. Default: that of the account. */
+  domain?: string | undefined;
+  /** The prefix of the API's subjects. Default: `$JS.API`, or that of `domain`. */
+  apiPrefix?: string | undefined;
+};
+
+/** What the options of NatsStrategy and NatsResults say about connections. */
+export type NatsConnect = NatsCredentials & {
+  /**
+   * `nats://host:4222`, `tls://…` or `host:port`: one or several addresses of one server or one
+   * cluster of servers.
+   */
+  servers: string | readonly string[];
+  /**
+   * `true`, or the options of TLS: a server without TLS is refused. Default: the same if an address
+   * begins with `tls://`; else TLS is used if the server has it.
+   */
+  tls?: NatsTlsOptions | boolean | undefined;
+  /**
+   * Options of the official client (`@nats-io/transport-node`), or a function that gives them, which
+   * is called at every connection: so a secret may change. They come before the other options here,
+   * but `servers` and reconnecting stay allstop's. A function that throws is a failed attempt, and is
+   * called again. Default: none.
+   */
+  connect?:
+    | ConnectionOptions
+    | (() => ConnectionOptions | PromiseLike<ConnectionOptions>)
+    | undefined;
+  /** Default: the JetStream of the account. */
+  jetstream?: NatsJetStreamOptions | undefined;
+};
+
 /**
  * Checked options. `servers` are `host:port`: credentials in addresses were moved to the fields.
  */
 export type NatsConnectionOptions = NatsCredentials & {
   servers: readonly string[];
   tls?: NatsTlsOptions | undefined;
+  connect?: NatsConnect['connect'];
+  jetstream?: NatsJetStreamOptions | undefined;
+  /** Reads the credentials anew, for each connection, in place of those here. */
+  renew?: (() => NatsCredentials) | undefined;
 };
 
-type Given = NatsCredentials & {
-  servers?: string | readonly string[] | undefined;
-  tls?: NatsTlsOptions | boolean | undefined;
-};
+type Given = Partial<NatsConnect>;
 
 const CREDENTIALS = ['user', 'pass', 'token', 'nkey', 'creds'] as const;
 /** The names of the options that say how to connect, of whatever class takes them. */
-export const CONNECTION_OPTIONS: readonly (keyof NatsConnectionOptions)[] = [
+export const CONNECTION_OPTIONS: readonly (keyof NatsConnect)[] = [
   'servers',
   'tls',
+  'connect',
+  'jetstream',
   ...CREDENTIALS,
 ];
 const TLS_TEXTS = ['caFile', 'ca', 'certFile', 'cert', 'keyFile', 'key'] as const;
@@ -112,7 +150,9 @@ function parseServer(server: string): {
  * @throws TypeError (`ERR_INVALID_ARG_TYPE`), InvalidArgumentError: an invalid address, or two
  *   ways to log in
  */
-export function checkConnectionOptions(given: Given): NatsConnectionOptions {
+export function checkConnectionOptions(
+  given: Given & Pick<NatsConnectionOptions, 'renew'>,
+): NatsConnectionOptions {
   const list = typeof given.servers === 'string' ? given.servers.split(',') : given.servers;
   if (!Array.isArray(list)) {
     throw invalidType('options.servers', 'of type string or an Array', given.servers);
@@ -156,7 +196,42 @@ export function checkConnectionOptions(given: Given): NatsConnectionOptions {
     servers.some(({ hasTls }) => hasTls),
   );
   if (tls !== undefined) options.tls = tls;
+  const { connect, jetstream } = given;
+  if (connect !== undefined) {
+    if (typeof connect !== 'function') checkBag('options.connect', connect, 'object or function');
+    options.connect = connect;
+  }
+  if (given.renew !== undefined) options.renew = given.renew;
+  if (jetstream !== undefined) options.jetstream = checkJetStream(jetstream);
   return options;
+}
+
+/** A token of a subject, or several. */
+const SUBJECT = /^[^\s.*>]+(?:\.[^\s.*>]+)*$/;
+
+function checkJetStream(given: NatsJetStreamOptions): NatsJetStreamOptions {
+  checkBag('options.jetstream', given, 'object');
+  knownOptions(given, ['domain', 'apiPrefix'], 'options.jetstream');
+  const { domain, apiPrefix } = given;
+  for (const [name, value] of Object.entries({ domain, apiPrefix })) {
+    if (value === undefined) continue;
+    checkString(`options.jetstream.${name}`, value);
+    if (!SUBJECT.test(value)) {
+      throw new InvalidArgumentError(
+        `options.jetstream.${name} must be a token of a subject. Received '${value}'`,
+      );
+    }
+  }
+  if (domain !== undefined && apiPrefix !== undefined) {
+    throw new InvalidArgumentError('Only one of domain and apiPrefix can be given');
+  }
+  return { ...given };
+}
+
+/** The value is not shown: it may have secrets. */
+function checkBag(name: string, value: unknown, expected: string): void {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
+  throw invalidSecret(name, `of type ${expected}`, value);
 }
 
 function checkTls(

@@ -27,7 +27,6 @@ const PING_MS = 2_000;
  */
 const MAX_SILENT_PINGS = 2;
 const SETTINGS = {
-  reconnect: false,
   pingInterval: PING_MS,
   maxPingOut: Number.POSITIVE_INFINITY,
   timeout: 3_000,
@@ -72,18 +71,23 @@ export const loadClient = (): Promise<Nats> =>
   load('@nats-io/transport-node', () => import('@nats-io/transport-node'));
 
 /**
- * `inboxPrefix` begins the subjects of replies, so that a server can forbid other clients these.
+ * The client's options for one connection: those that `connect` gives before ours, except for what
+ * reconnecting needs.
+ *
+ * @param inboxPrefix - begins the subjects of replies, so that a server can forbid other clients these
+ * @throws (rejects) what `connect` throws; an error of reading a file of credentials
  */
-export function clientOptions(
+export async function clientOptions(
   nats: Nats,
   options: NatsConnectionOptions,
   inboxPrefix: string,
-): ConnectionOptions {
-  const { servers, tls, user, pass, token, nkey, creds } = options;
+): Promise<ConnectionOptions> {
+  const { servers, tls, connect, renew } = options;
+  const { user, pass, token, nkey, creds } = renew === undefined ? options : renew();
   const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
+  const given = typeof connect === 'function' ? await connect() : connect;
   return {
     ...SETTINGS,
-    servers: [...servers],
     inboxPrefix,
     ...(tls !== undefined && { tls: tls as NonNullable<ConnectionOptions['tls']> }),
     ...(user !== undefined && { user }),
@@ -91,8 +95,16 @@ export function clientOptions(
     ...(token !== undefined && { token }),
     ...(nkey !== undefined && { authenticator: nats.nkeyAuthenticator(bytesOf(nkey)) }),
     ...(creds !== undefined && { authenticator: nats.credsAuthenticator(bytesOf(creds)) }),
+    ...given,
+    reconnect: false,
+    servers: [...servers],
+    noRandomize: true,
   };
 }
+
+/** Whether the options log in. */
+export const logsIn = ({ user, token, authenticator }: ConnectionOptions): boolean =>
+  [user, token, authenticator].some((each) => each !== undefined);
 
 export class Connection {
   readonly #options: NatsConnectionOptions;
@@ -105,8 +117,12 @@ export class Connection {
   #isUp = false;
   #isClosed = false;
   readonly #closing = new AbortController();
-  /** Addresses of the other servers of the NATS cluster, which a server has sent us. */
-  #learned: readonly string[] = [];
+  /**
+   * Addresses of the other servers of the NATS cluster, which a server has sent us and were not tried
+   * since. They may be out of reach from here, so each attempt tries the configured ones before, and
+   * one of these.
+   */
+  #learned: string[] = [];
   /** How many attempts to connect have failed since the last connection. */
   #failures = 0;
   #retry: { timer: Timer; resolve: () => void } | undefined;
@@ -176,14 +192,10 @@ export class Connection {
       return;
     }
     while (!this.#isClosed) {
-      const servers = [...new Set([...this.#options.servers, ...this.#learned])];
+      const servers = [...shuffled(this.#options.servers), ...this.#learned.splice(0, 1)];
       try {
-        const options = { ...this.#options, servers };
-        const settings = { ...clientOptions(client, options, this.#inboxPrefix), name: this.#name };
-        this.#sockets = new ClientSockets();
-        this.#nats = await this.#sockets.connect(client.connect, settings);
-      } catch (error) {
-        const cause = await clarifyFailure(error, this.#options, this.#closing.signal);
+        this.#nats = await this.#connect(client, servers);
+      } catch (cause) {
         if (!this.#isClosed) this.#listener.onDown(cause, servers.join(', '));
         await this.#delay();
         this.#failures += 1;
@@ -192,6 +204,18 @@ export class Connection {
       this.#failures = 0;
       await this.#follow(this.#nats);
       if (!this.#isClosed) await this.#delay();
+    }
+  }
+
+  /** @throws (rejects) why it failed, as clearly as can be told */
+  async #connect(client: Nats, servers: readonly string[]): Promise<NatsConnection> {
+    const options = await clientOptions(client, { ...this.#options, servers }, this.#inboxPrefix);
+    const settings = { name: this.#name, ...options };
+    this.#sockets = new ClientSockets();
+    try {
+      return await this.#sockets.connect(client.connect, settings);
+    } catch (error) {
+      throw await clarifyFailure(error, this.#options.servers, settings, this.#closing.signal);
     }
   }
 
@@ -222,7 +246,8 @@ export class Connection {
       }
     };
     const watching = watch();
-    this.#learned = nats.info?.connect_urls ?? [];
+    const advertised = nats.info?.connect_urls ?? [];
+    this.#learned = advertised.filter((each) => !this.#options.servers.includes(each));
     this.#isUp = true;
     this.#listener.onUp(nats);
     const error = await nats.closed();
@@ -242,4 +267,12 @@ export class Connection {
       this.#retry = { timer: new Timer(afterMs, resolve), resolve };
     });
   }
+}
+
+/** In random order: clients that have lost the same server do not all try the same one next. */
+function shuffled(servers: readonly string[]): string[] {
+  return servers
+    .map((server) => ({ server, at: Math.random() }))
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ server }) => server);
 }

@@ -4,9 +4,10 @@
  */
 
 import type { Socket } from 'node:net';
+import type { ConnectionOptions } from '@nats-io/transport-node';
 import { Timer } from '../../base/timer.ts';
+import { logsIn } from './connection.ts';
 import { failureOf, failureOfLogin } from './connection-failure.ts';
-import type { NatsConnectionOptions } from './connection-options.ts';
 import { dial, splitAddress } from './dns-tcp.ts';
 
 /** The fields of INFO that we read. Unchecked: any service may have sent them. */
@@ -76,7 +77,7 @@ function firstLine(socket: Socket, timeoutMs: number): Promise<string> {
 }
 
 /** Whether the server wants a client certificate and none is set: the TLS error does not say so. */
-export function wantsCertificate(greeting: ServerInfo, { tls }: NatsConnectionOptions): boolean {
+export function wantsCertificate(greeting: ServerInfo, { tls }: ConnectionOptions): boolean {
   return greeting.tls_verify === true && tls?.cert === undefined && tls?.certFile === undefined;
 }
 
@@ -93,17 +94,19 @@ const isVague = (error: unknown): boolean => failureOf(error).rung === 'nats';
  */
 export async function clarifyFailure(
   error: unknown,
-  options: NatsConnectionOptions,
+  servers: readonly string[],
+  settings: ConnectionOptions,
   signal: AbortSignal,
 ): Promise<unknown> {
-  if (!isVague(error) || options.tls?.handshakeFirst === true)
-    return failureOfLogin(error, options);
-  for (const server of options.servers) {
+  if (!isVague(error) || settings.tls?.handshakeFirst === true) {
+    return failureOfLogin(error, logsIn(settings));
+  }
+  for (const server of servers) {
     const { host, port } = splitAddress(server);
     try {
       const socket = await dial(host, port as number, DIAL_MS, signal);
       const greeting = await readServerInfo(socket, DIAL_MS);
-      if (wantsCertificate(greeting, options)) return noCertificate(error);
+      if (wantsCertificate(greeting, settings)) return noCertificate(error);
     } catch (found) {
       return found;
     }

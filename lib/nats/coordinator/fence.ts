@@ -15,6 +15,8 @@ import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { load } from '../connection/connection.ts';
+import type { NatsConnectionOptions } from '../connection/connection-options.ts';
+import { openJetStream } from '../connection/jetstream.ts';
 
 /** The content of the key. `ended`: when the run closed its cluster; unset if it lives, or died. */
 export type Run = {
@@ -45,6 +47,7 @@ export class Fence {
   readonly #cluster: string;
   readonly #replicas: number;
   readonly #own: Omit<Run, 'token'>;
+  readonly #options: NatsConnectionOptions;
   /** The revision of the key as this run wrote it last; undefined: it has to be read. */
   #revision: number | undefined;
   #opened: { nats: NatsConnection; kv: Promise<KV> } | undefined;
@@ -53,7 +56,13 @@ export class Fence {
   /** We have written the key again after JetStream lost it: the lost key may name a newer run. */
   #isRestored = false;
 
-  constructor(cluster: string, replicas: number, own: Omit<Run, 'token'>) {
+  constructor(
+    cluster: string,
+    replicas: number,
+    own: Omit<Run, 'token'>,
+    options: NatsConnectionOptions,
+  ) {
+    this.#options = options;
     this.#cluster = cluster;
     this.#replicas = replicas;
     this.#own = own;
@@ -158,10 +167,12 @@ export class Fence {
   }
 
   async #create(nats: NatsConnection): Promise<KV> {
-    const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+    const js = await openJetStream(nats, this.#options, TIMEOUT_MS);
     const { Kvm } = await load('@nats-io/kv', () => import('@nats-io/kv'));
-    const manager = new Kvm(jetstream(nats, { timeout: TIMEOUT_MS }));
-    return await manager.create(bucketOf(this.#cluster), { history: 1, replicas: this.#replicas });
+    return await new Kvm(js).create(bucketOf(this.#cluster), {
+      history: 1,
+      replicas: this.#replicas,
+    });
   }
 }
 
@@ -185,11 +196,11 @@ export function heldBy(cluster: string, { host, pid, since }: Run): FailedPrecon
 export async function holderOf(
   nats: NatsConnection,
   cluster: string,
+  options: NatsConnectionOptions,
   timeout: number,
 ): Promise<Run | undefined> {
-  const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+  const js = await openJetStream(nats, options, timeout);
   const { Kvm } = await load('@nats-io/kv', () => import('@nats-io/kv'));
-  const js = jetstream(nats, { timeout });
   const bucket = await new Kvm(js).open(bucketOf(cluster), { allow_direct: true });
   const entry = await bucket.get(KEY).catch((error: unknown) => {
     if (isNoBucket(error)) return null;

@@ -14,8 +14,9 @@ import { FailedPreconditionError, UnavailableError } from '../../errors/errors.t
 import { type Explanation, standingBy } from '../../errors/phases.ts';
 import type { EngineReadiness } from '../../errors/readiness-report.ts';
 import { Connection } from '../connection/connection.ts';
-import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
+import { explainFailure } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
+import { failureOfJetStream } from '../connection/jetstream.ts';
 import { FURTHEST_TOKEN } from '../wire/control-messages.ts';
 import { type Fence, type Holder, heldBy } from './fence.ts';
 
@@ -64,6 +65,7 @@ export class Leadership {
   readonly #fence: Fence;
   readonly #settings: LeadershipSettings;
   readonly #listener: LeadershipListener;
+  readonly #options: NatsConnectionOptions;
   #state: EngineReadiness = { phase: 'connecting' };
   /** The server refuses a subject that the coordinator needs. */
   #forbidden: Explanation | undefined;
@@ -92,6 +94,7 @@ export class Leadership {
     this.#fence = fence;
     this.#settings = settings;
     this.#listener = listener;
+    this.#options = connect.options;
     this.#watchUnavailable();
     this.connection = new Connection(connect.name, connect.inboxPrefix, connect.options, {
       onUp: (nats) => this.#onUp(nats),
@@ -302,7 +305,7 @@ export class Leadership {
       return;
     }
     if (this.connection.nats !== nats || this.#state.phase === 'ready') return;
-    const why = explainFailure(failureOfJetStream(error), nats.getServer());
+    const why = explainFailure(failureOfJetStream(error, nats, this.#options), nats.getServer());
     this.#enter({ phase: 'jetstream', ...why });
   }
 

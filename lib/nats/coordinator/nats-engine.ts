@@ -115,7 +115,7 @@ export class NatsEngine implements Engine {
     this.#subjects = new Subjects(settings.cluster);
     const since = new Date().toISOString();
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
-    const fence = new Fence(settings.cluster, settings.replicas, own);
+    const fence = new Fence(settings.cluster, settings.replicas, own, options);
     this.#tasks = new ClusterTasks(settings.expect, settings.minWorkers, settings.workerStart);
     const state = (): EngineReadiness => this.#leadership.state;
     this.#servers = new ParameterServers(this.#tasks, this.#sessions, {

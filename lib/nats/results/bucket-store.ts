@@ -5,8 +5,8 @@
  * 1. A record of up to LARGEST_INLINE bytes is the value of its key. A larger one is an object with
  *    the name of the key, and the value of the key is MARK. The object is whole before the key says
  *    so, and a reader checks each record (results/record.ts): another program may have written it meanwhile.
- * 2. An operation that loses its connection is begun again on the next one: each may be done twice.
- *    It fails when its Patience is over.
+ * 2. An operation that loses its connection is begun again on the next one (store-line.ts): each may be
+ *    done twice.
  * 3. What belongs to a connection is in `#opened`, for the connection of that moment only.
  */
 
@@ -15,11 +15,10 @@ import type { ObjectStore } from '@nats-io/obj';
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { ResultStore } from '../../cluster/results/result-store.ts';
 import { Turns } from '../../cluster/results/turns.ts';
-import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
-import { Connection, load } from '../connection/connection.ts';
-import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
+import { load } from '../connection/connection.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
-import { Patience } from '../connection/patience.ts';
+import { openJetStream } from '../connection/jetstream.ts';
+import { StoreLine } from '../connection/store-line.ts';
 import { readObject, roomInMessage, writeObject } from './objects.ts';
 
 /** A value of a key that says: the record is the object of that name. */
@@ -35,30 +34,43 @@ type Opened = {
   objects: Promise<ObjectStore> | undefined;
 };
 
+/** The part of NatsResults that its store reads. */
+export type BucketSettings = {
+  readonly bucket: string;
+  readonly ttlMs: number | undefined;
+  readonly patienceMs: number;
+  readonly replicas: number;
+};
+
 export class BucketStore implements ResultStore {
-  readonly #bucket: string;
+  readonly #settings: BucketSettings;
   readonly #ttlMs: number;
   readonly #options: NatsConnectionOptions;
+  readonly #line: StoreLine;
   readonly #turns = new Turns(OBJECTS_AT_ONCE);
-  readonly #waiting = new Set<() => void>();
-  /** Undefined until the first operation. */
-  #connection: Connection | undefined;
   #opened: Opened | undefined;
-  /** Why there is no connection, and which servers were tried. */
-  #failure: { cause: unknown; servers: string } | undefined;
-  /** What the server has forbidden over the present connection. */
-  #refused: Error | undefined;
-  #isClosed = false;
   #hasWarned = false;
 
-  constructor(bucket: string, ttlMs: number | undefined, options: NatsConnectionOptions) {
-    this.#bucket = bucket;
+  constructor(settings: BucketSettings, options: NatsConnectionOptions) {
+    const { bucket, ttlMs, patienceMs } = settings;
+    this.#settings = settings;
     this.#ttlMs = ttlMs === undefined || ttlMs === Number.POSITIVE_INFINITY ? 0 : Math.ceil(ttlMs);
     this.#options = options;
+    this.#line = new StoreLine({
+      name: `allstop results ${bucket}`,
+      inboxPrefix: `_INBOX.allstop_results.${bucket}`,
+      options,
+      patienceMs,
+      whatFailed: (what) => `The results in the bucket '${bucket}' could not be ${what}`,
+    });
+  }
+
+  get #bucket(): string {
+    return this.#settings.bucket;
   }
 
   whereIs(name: string): string {
-    return `key ${name} of the bucket '${this.#bucket}' (${this.#servers})`;
+    return `key ${name} of the bucket '${this.#bucket}' (${this.#line.servers})`;
   }
 
   async get(name: string): Promise<Uint8Array | undefined> {
@@ -89,81 +101,20 @@ export class BucketStore implements ResultStore {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#wake();
-    await this.#connection?.close();
-  }
-
-  get #servers(): string {
-    return this.#options.servers.join(', ');
+    await this.#line.close();
   }
 
   /** @throws (rejects) UnavailableError */
   async #tryTo<T>(what: 'read' | 'written', body: (opened: Opened) => Promise<T>): Promise<T> {
-    const patience = new Patience();
-    for (;;) {
-      const nats = await this.#connected(what, patience);
+    return await this.#line.use(what, async (nats) => {
       const opened = this.#open(nats);
       try {
         return await body(opened);
       } catch (error) {
-        if (error instanceof UnavailableError) throw error; // a package is missing
-        if (error instanceof FailedPreconditionError) throw error; // of `mayWrite`
         if (this.#opened === opened) this.#opened = undefined; // the bucket may be made again
-        const isLost = nats.isClosed() || this.#connection?.nats !== nats;
-        if (!isLost || this.#isClosed) {
-          throw this.#unavailable(what, this.#refused ?? failureOfJetStream(error), this.#servers);
-        }
+        throw error;
       }
-    }
-  }
-
-  async #connected(what: 'read' | 'written', patience: Patience): Promise<NatsConnection> {
-    this.#connection ??= new Connection(
-      `allstop results ${this.#bucket}`,
-      `_INBOX.allstop_results.${this.#bucket}`,
-      this.#options,
-      {
-        onUp: () => {
-          this.#failure = undefined;
-          this.#refused = undefined;
-          this.#wake();
-        },
-        onDown: (cause, servers) => {
-          this.#failure = { cause, servers };
-          this.#wake();
-        },
-        onRefused: (error) => {
-          if (error.name === 'PermissionViolationError') this.#refused = error;
-        },
-      },
-    );
-    for (;;) {
-      const { nats } = this.#connection;
-      if (nats !== undefined && !nats.isClosed() && !this.#isClosed) return nats;
-      const { cause, servers } = this.#failure ?? {};
-      if (cause instanceof UnavailableError) throw cause; // the client is missing
-      if (patience.isOver || this.#isClosed) {
-        const why = cause ?? new Error('timeout: there is no connection yet');
-        throw this.#unavailable(what, why, servers ?? this.#servers);
-      }
-      await this.#changed(patience);
-    }
-  }
-
-  /** Resolves when the connection has changed, at the latest when `patience` is over. */
-  async #changed(patience: Patience): Promise<void> {
-    let wake = (): void => {};
-    const changed = new Promise<void>((resolve) => {
-      wake = resolve;
     });
-    this.#waiting.add(wake);
-    await patience.wait(changed);
-    this.#waiting.delete(wake);
-  }
-
-  #wake(): void {
-    for (const wake of this.#waiting) wake();
   }
 
   #open(nats: NatsConnection): Opened {
@@ -173,10 +124,11 @@ export class BucketStore implements ResultStore {
   }
 
   async #openKv(nats: NatsConnection): Promise<KV> {
-    const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+    const js = await openJetStream(nats, this.#options);
     const { Kvm } = await load('@nats-io/kv', () => import('@nats-io/kv'));
-    const kv = await new Kvm(jetstream(nats)).create(this.#bucket, {
+    const kv = await new Kvm(js).create(this.#bucket, {
       history: 1,
+      replicas: this.#settings.replicas,
       // Replicas other than the leader may not have what was stored a moment ago.
       allow_direct: false,
       ...(this.#ttlMs > 0 && { ttl: this.#ttlMs }),
@@ -202,17 +154,10 @@ export class BucketStore implements ResultStore {
   }
 
   async #openObjects(nats: NatsConnection): Promise<ObjectStore> {
-    const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+    const js = await openJetStream(nats, this.#options);
     const { Objm } = await load('@nats-io/obj', () => import('@nats-io/obj'));
     const ttl = this.#ttlMs * 1_000_000; // nanoseconds
-    return await new Objm(jetstream(nats)).create(this.#bucket, ttl > 0 ? { ttl } : {});
-  }
-
-  #unavailable(what: string, error: unknown, servers: string): UnavailableError {
-    const { cause, remedy } = explainFailure(error, servers);
-    return new UnavailableError(
-      `The results in the bucket '${this.#bucket}' could not be ${what}: ${cause}. To do: ${remedy}`,
-      { cause: error },
-    );
+    const { replicas } = this.#settings;
+    return await new Objm(js).create(this.#bucket, { replicas, ...(ttl > 0 && { ttl }) });
   }
 }

@@ -1,25 +1,25 @@
 /** The public class NatsResults, and its store: a bucket in JetStream. */
 
-import { checkDuration, checkOptions, checkString, outOfRange } from '../../base/arguments.ts';
+import {
+  checkDuration,
+  checkInteger,
+  checkOptions,
+  checkString,
+  outOfRange,
+} from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import type { ResultStore, Results } from '../../cluster/results/result-store.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import {
   CONNECTION_OPTIONS,
   checkConnectionOptions,
+  type NatsConnect,
   type NatsConnectionOptions,
-  type NatsCredentials,
-  type NatsTlsOptions,
 } from '../connection/connection-options.ts';
 import { BucketStore } from './bucket-store.ts';
 
 /** The options of a NatsResults. */
-export type NatsResultsOptions = NatsCredentials & {
-  /**
-   * `nats://host:4222`, `tls://…` or `host:port`: one or several addresses of one server or one
-   * cluster of servers.
-   */
-  servers: string | readonly string[];
+export type NatsResultsOptions = NatsConnect & {
   /** The name of the bucket: 1 to 64 letters, digits, '-' and '_'. It is made if it is missing. */
   bucket: string;
   /**
@@ -28,13 +28,24 @@ export type NatsResultsOptions = NatsCredentials & {
    */
   ttlMs?: number | undefined;
   /**
-   * `true`, or the options of TLS: a server without TLS is refused. Default: the same if an address
-   * begins with `tls://`; else TLS is used if the server has it.
+   * For how many milliseconds a result is written again while the servers are away or JetStream has
+   * no leader; a stored result is read again for so long, too. Then the call fails with an
+   * UnavailableError. Default: 60,000.
    */
-  tls?: NatsTlsOptions | boolean | undefined;
+  patienceMs?: number | undefined;
+  /** Copies of the bucket that is made, 1 to 5, at most one a server. Default: 1. */
+  replicas?: number | undefined;
 };
 
-const OPTIONS = [...CONNECTION_OPTIONS, 'bucket', 'ttlMs'] satisfies (keyof NatsResultsOptions)[];
+const OPTIONS = [
+  ...CONNECTION_OPTIONS,
+  'bucket',
+  'ttlMs',
+  'patienceMs',
+  'replicas',
+] satisfies (keyof NatsResultsOptions)[];
+
+const PATIENCE_MS = 60_000;
 
 const BUCKET = /^[\w-]{1,64}$/;
 /** What a server takes. */
@@ -63,6 +74,10 @@ export class NatsResults implements Results {
   readonly bucket: string;
   /** The option `ttlMs`. */
   readonly ttlMs: number | undefined;
+  /** The option `patienceMs`. */
+  readonly patienceMs: number;
+  /** The option `replicas`. */
+  readonly replicas: number;
   /** Private, so that credentials do not show when the object is printed. */
   readonly #connection: NatsConnectionOptions;
 
@@ -79,7 +94,7 @@ export class NatsResults implements Results {
    */
   constructor(options: NatsResultsOptions) {
     const given = checkOptions('options', options, OPTIONS) as NatsResultsOptions;
-    const { bucket, ttlMs } = given;
+    const { bucket, ttlMs, patienceMs = PATIENCE_MS, replicas = 1 } = given;
     checkString('options.bucket', bucket);
     if (!BUCKET.test(bucket)) {
       throw new InvalidArgumentError(
@@ -90,13 +105,17 @@ export class NatsResults implements Results {
       checkDuration('options.ttlMs', ttlMs);
       if (ttlMs < LEAST_TTL_MS) throw outOfRange('options.ttlMs', `>= ${LEAST_TTL_MS}`, ttlMs);
     }
+    checkDuration('options.patienceMs', patienceMs);
+    checkInteger('options.replicas', replicas, 1, 5);
     this.bucket = bucket;
     this.ttlMs = ttlMs;
+    this.patienceMs = patienceMs;
+    this.replicas = replicas;
     this.#connection = checkConnectionOptions(given);
   }
 
   /** @internal */
   open(): ResultStore {
-    return new BucketStore(this.bucket, this.ttlMs, this.#connection);
+    return new BucketStore(this, this.#connection);
   }
 }

@@ -11,6 +11,7 @@ import { NatsResults } from 'allstop/nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { someChunk } from '../../support/long-operations.ts';
 import { NatsScene, works } from '../../support/nats-scene.ts';
+import { untilReport } from '../../support/not-ready.ts';
 import type { TcpProxy } from '../../support/tcp-proxy.ts';
 import { Visits } from '../../support/visits.ts';
 
@@ -33,10 +34,12 @@ afterEach(async () => {
   await visits.close();
 });
 
-/** Resolves when the run has been told that another has the cluster. */
-const told = async (cluster: ClusterCoordinator): Promise<void> => {
-  await expect(cluster.join()).rejects.toMatchObject(failedPrecondition);
-};
+/** Resolves when the run has been told that another has the cluster, by whatever it waits for. */
+async function told(cluster: ClusterCoordinator): Promise<void> {
+  await expect
+    .poll(() => cluster.join().catch((error: unknown) => error), { timeout: 60_000 })
+    .toMatchObject(failedPrecondition);
+}
 
 describe('a run that was taken over', () => {
   const names = async (): Promise<string[]> => {
@@ -84,5 +87,137 @@ describe('a run that was taken over', () => {
     const keys: string[] = [];
     for await (const key of await kv.keys()) keys.push(key);
     expect(keys).toEqual([]);
+  });
+});
+
+describe('two runs of one name', () => {
+  it('that a partition has kept apart: the older is over when it has healed', {
+    timeout: 120_000,
+    tags: 'long',
+  }, async () => {
+    await scene.close();
+    const apart = await NatsScene.openHubAndLeaf();
+    scene = apart.scene;
+    const jetstream = { domain: 'hub' };
+    const older = scene.coordinator({ servers: apart.leaf.address, jetstream });
+    scene.spawn({ servers: apart.leaf.address });
+    await older.ready();
+    apart.link.swallow();
+    const newer = scene.coordinator({ servers: apart.hub.address, jetstream });
+    await expect.poll(() => newer.stats().engine['connections']).toBe(1);
+    await expect(newer.ready({ timeoutMs: 1_000 })).rejects.toThrow(/worker:0 unregistered/);
+    await works(older);
+    apart.link.restore();
+    const healedAt = performance.now();
+    await told(older);
+    expect(performance.now() - healedAt).toBeLessThan(15_000);
+    const checkpoint = new Checkpoint(older, { bucket: 'b' });
+    const calls = [
+      older.ready(),
+      older.run('square', [1]),
+      older.schedule('square', [1]),
+      older.join(),
+      older.done(),
+      older.variable('v', 1),
+      checkpoint.save(1),
+      checkpoint.restoreLatest(),
+    ];
+    for (const settled of await Promise.allSettled(calls)) {
+      expect(settled).toMatchObject({ reason: failedPrecondition });
+    }
+    await works(newer);
+  });
+
+  it('that use two JetStreams are told, each, and the worker stays with the newer', {
+    timeout: 120_000,
+  }, async () => {
+    await scene.close();
+    const apart = await NatsScene.openHubAndLeaf({ ownDomains: true });
+    scene = apart.scene;
+    const warned: string[] = [];
+    const onWarning = ({ message, code }: Error & { code?: string }): void => {
+      if (code === 'ALLSTOP_TWO_COORDINATORS') warned.push(message);
+    };
+    process.on('warning', onWarning);
+    const older = scene.coordinator({ servers: apart.leaf.address, minWorkers: 0 });
+    await older.ready();
+    const worker = scene.spawn({ servers: apart.leaf.address });
+    await worker.next('serving');
+    const newer = scene.coordinator({ servers: apart.hub.address });
+    await works(newer);
+    await expect.poll(() => warned.length, { timeout: 30_000 }).toBe(2);
+    process.off('warning', onWarning);
+    expect(warned.toSorted((one) => (one.includes('newer') ? -1 : 1))).toEqual([
+      expect.stringContaining('which is newer'),
+      expect.stringContaining('which is older'),
+    ]);
+    await works(newer);
+    expect(worker.events.filter(({ event }) => event === 'session')).toHaveLength(2);
+  });
+});
+
+describe('a run that finds the cluster held', () => {
+  it('and refuses, fails at once and names the holder; after its end it begins', async () => {
+    const holder = scene.coordinator({ minWorkers: 0 });
+    await holder.ready();
+    const late = scene.coordinator({ minWorkers: 0, onHeld: 'refuse' });
+    const refused = {
+      ...failedPrecondition,
+      message: expect.stringContaining(`pid ${process.pid}`),
+    };
+    await expect(late.ready()).rejects.toMatchObject(refused);
+    await expect(late.run('square', [1])).rejects.toMatchObject(refused);
+    await holder.ready();
+    await holder.close();
+    const next = scene.coordinator({ minWorkers: 0, onHeld: 'refuse' });
+    await next.ready();
+  });
+
+  it('and refuses, begins if the holder is gone without a word', { timeout: 60_000 }, async () => {
+    const holder = scene.coordinator({ servers: proxy.address, minWorkers: 0 });
+    await holder.ready();
+    proxy.swallow();
+    const next = scene.coordinator({ minWorkers: 0, onHeld: 'refuse' });
+    await next.ready();
+    proxy.restore();
+    await told(holder);
+  });
+
+  it('and stands by, waits for its end, and kills nothing', { timeout: 60_000 }, async () => {
+    scene.spawn();
+    const holder = scene.coordinator();
+    const running = holder.run('holdAndSay', [visits.path, 'a']);
+    const visit = await visits.next('a');
+    const next = scene.coordinator({ onHeld: 'standBy' });
+    await untilReport(next, ({ engine }) => engine.phase === 'standby');
+    const square = next.run('square', [3]);
+    square.catch(() => {});
+    const another = scene.coordinator({ onHeld: 'standBy', minWorkers: 0 });
+    await untilReport(another, ({ engine }) => engine.phase === 'standby');
+    visit.pass();
+    expect(await running).toMatchObject({ attempt: 1 });
+    await holder.close();
+    // Of the two that stand by, one has it.
+    const first = await Promise.race([
+      next.ready().then(() => next),
+      another.ready().then(() => another),
+    ]);
+    await first.close().catch(() => {});
+    if (first === next) await expect(square).rejects.toThrow();
+    else expect(await square).toBe(9);
+  });
+
+  it('and stands by, begins when the holder is lost', {
+    timeout: 60_000,
+    tags: 'long',
+  }, async () => {
+    const holder = scene.coordinator({ servers: proxy.address, minWorkers: 0 });
+    await holder.ready();
+    const next = scene.coordinator({ minWorkers: 0, onHeld: 'standBy' });
+    await untilReport(next, ({ engine }) => engine.phase === 'standby');
+    proxy.swallow();
+    await next.ready();
+    proxy.restore();
+    await told(holder);
   });
 });

@@ -35,7 +35,8 @@ export async function diagnoseNetwork(
   const climbs = await Promise.all(servers.map((server) => climb(server, options, inboxPrefix)));
   const nats = climbs.find((each) => each.nats !== undefined)?.nats;
   let topology: Topology = { checks: [] };
-  if (cluster !== undefined && nats !== undefined) topology = await topologyOf(nats, cluster);
+  if (cluster !== undefined && nats !== undefined)
+    topology = await topologyOf(nats, cluster, options);
   await Promise.all(climbs.map(async (each) => each.nats?.close()));
   const checks = [binary, client, ...climbs.flatMap((each) => each.checks), ...topology.checks];
   const ok = checks.every((check) => check.ok);

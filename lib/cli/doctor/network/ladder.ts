@@ -6,15 +6,15 @@
 import { isIP } from 'node:net';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { ClientSockets } from '../../../nats/connection/client-sockets.ts';
-import { clientOptions, load, loadClient } from '../../../nats/connection/connection.ts';
+import { clientOptions, loadClient, logsIn } from '../../../nats/connection/connection.ts';
 import {
   failureOf,
-  failureOfJetStream,
   failureOfLogin,
   type Rung,
 } from '../../../nats/connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../../../nats/connection/connection-options.ts';
 import { dial, lookUp, splitAddress } from '../../../nats/connection/dns-tcp.ts';
+import { askJetStream, failureOfJetStream } from '../../../nats/connection/jetstream.ts';
 import {
   noCertificate,
   readServerInfo,
@@ -95,7 +95,10 @@ export async function climb(
     try {
       await step(
         'jetstream',
-        () => new Refusals(nats).rule(askJetStream(nats)).catch(throwOfJetStream),
+        () =>
+          new Refusals(nats).rule(askJetStream(nats, options, STEP_MS)).catch((error: unknown) => {
+            throw failureOfJetStream(error, nats, options);
+          }),
         () => 'answers',
       );
     } catch (error) {
@@ -122,29 +125,20 @@ async function connect(
   greeting: ServerInfo,
 ): Promise<NatsConnection> {
   const client = await loadClient();
+  const settings = {
+    ...(await clientOptions(client, options, inboxPrefix)),
+    name: 'allstop doctor',
+    timeout: CONNECT_MS,
+  };
   try {
-    const settings = {
-      ...clientOptions(client, options, inboxPrefix),
-      name: 'allstop doctor',
-      timeout: CONNECT_MS,
-    };
     return await new ClientSockets().connect(client.connect, settings);
   } catch (error) {
-    const isTls = failureOf(error).rung === 'tls' || wantsCertificate(greeting, options);
-    const why = wantsCertificate(greeting, options)
+    const isTls = failureOf(error).rung === 'tls' || wantsCertificate(greeting, settings);
+    const why = wantsCertificate(greeting, settings)
       ? noCertificate(error)
-      : failureOfLogin(error, options);
+      : failureOfLogin(error, logsIn(settings));
     throw new Fall(isTls ? 'tls' : 'auth', why);
   }
-}
-
-async function askJetStream(nats: NatsConnection): Promise<void> {
-  const { jetstreamManager } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
-  await jetstreamManager(nats, { timeout: STEP_MS });
-}
-
-function throwOfJetStream(error: unknown): never {
-  throw failureOfJetStream(error);
 }
 
 /** `unused` where it is not: for people, "ok" would mean that the connection is protected. */

@@ -6,6 +6,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import { explainFailure } from '../../../nats/connection/connection-failure.ts';
+import type { NatsConnectionOptions } from '../../../nats/connection/connection-options.ts';
 import { holderOf, type Run } from '../../../nats/coordinator/fence.ts';
 import { figuresOf } from '../../../nats/coordinator/slowness.ts';
 import type {
@@ -22,13 +23,17 @@ const HOLDER_MS = 1_500;
 
 export type Topology = { checks: Check[]; report?: ReadinessReport };
 
-export async function topologyOf(nats: NatsConnection, cluster: string): Promise<Topology> {
+export async function topologyOf(
+  nats: NatsConnection,
+  cluster: string,
+  options: NatsConnectionOptions,
+): Promise<Topology> {
   const subjects = new Subjects(cluster);
   let holder: Run | undefined;
   let replies: Replies;
   const refusals = new Refusals(nats);
   try {
-    holder = await refusals.rule(holderOf(nats, cluster, HOLDER_MS));
+    holder = await refusals.rule(holderOf(nats, cluster, options, HOLDER_MS));
     replies = await refusals.rule(askAll(nats, subjects, holder));
   } catch (error) {
     const why = explainFailure(error);

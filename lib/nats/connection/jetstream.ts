@@ -1,0 +1,69 @@
+/** JetStream, as the options of a connection choose it; and what its errors mean. */
+
+import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { load } from './connection.ts';
+import { chainOf } from './connection-failure.ts';
+import type { NatsConnectionOptions } from './connection-options.ts';
+
+type Options = Pick<NatsConnectionOptions, 'jetstream'>;
+
+const settingsOf = ({ jetstream }: Options, timeout: number | undefined): object => ({
+  ...jetstream,
+  ...(timeout !== undefined && { timeout }),
+});
+
+export async function openJetStream(
+  nats: NatsConnection,
+  options: Options,
+  timeout?: number,
+): Promise<JetStreamClient> {
+  const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+  return jetstream(nats, settingsOf(options, timeout));
+}
+
+/** Asks JetStream whether it is there. @throws (rejects) the client's error */
+export async function askJetStream(
+  nats: NatsConnection,
+  options: Options,
+  timeout: number,
+): Promise<JetStreamManager> {
+  const { jetstreamManager } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+  return await jetstreamManager(nats, settingsOf(options, timeout));
+}
+
+/** The codes of the server: JetStream is not enabled, for the account, or at all. */
+const NOT_ENABLED: readonly unknown[] = [10039, 10076];
+
+/**
+ * The client says "not enabled" whenever nobody answers, as while JetStream elects a leader. Then the
+ * error becomes that of a JetStream that is silent, and so does a timeout: the server itself has
+ * answered. It stays if JetStream is not there to come: the server says so, or is a single one without
+ * JetStream.
+ */
+export function failureOfJetStream(
+  error: unknown,
+  nats: NatsConnection | undefined,
+  { jetstream }: Options,
+): unknown {
+  const chain = chainOf(error);
+  if (chain.some(({ code }) => NOT_ENABLED.includes(code))) return error;
+  const notEnabled = chain.find(({ name }) => name === 'JetStreamNotEnabled');
+  if (notEnabled !== undefined) {
+    const isSingle = nats?.info?.cluster === undefined && jetstream === undefined;
+    const isOff = isSingle && nats?.info !== undefined && nats.info.jetstream !== true;
+    return isOff ? error : new SilentJetStream(notEnabled.cause);
+  }
+  const isSilent = chain.some(
+    ({ name, message, code }) =>
+      name === 'TimeoutError' || name === 'NoResponders' || message === 'timeout' || code === 10008,
+  );
+  return isSilent ? new SilentJetStream(error) : error;
+}
+
+/** The server answers, but its JetStream does not now. */
+export class SilentJetStream extends Error {
+  constructor(cause: unknown) {
+    super('JetStream is silent', { cause });
+  }
+}
