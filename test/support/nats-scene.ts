@@ -50,11 +50,11 @@ export class NatsScene {
     return scene;
   }
 
-  /** A cluster of three servers. */
-  static async openThree(): Promise<NatsScene> {
+  /** A cluster of three servers. `config`: more lines for each. */
+  static async openThree(config = ''): Promise<NatsScene> {
     for (;;) {
       const scene = new NatsScene();
-      const monitors = await scene.#startThree();
+      const monitors = await scene.#startThree(config);
       // Of three servers one sometimes cannot join the others for more than a minute (nats-server
       // 2.10.27, without allstop: 4 of 98 times if they are started at once).
       if (await areTogether(monitors)) return scene;
@@ -63,7 +63,7 @@ export class NatsScene {
   }
 
   /** @returns the ports at which the servers can be watched */
-  async #startThree(): Promise<number[]> {
+  async #startThree(config: string): Promise<number[]> {
     const ports = [await freePort(), await freePort(), await freePort()];
     const routes = ports.map((port) => `nats://127.0.0.1:${port}`).join(',');
     const monitors: number[] = [];
@@ -71,7 +71,7 @@ export class NatsScene {
       const monitor = await freePort();
       const server = await NatsServer.start(
         `server_name: s${at}\nhttp: "127.0.0.1:${monitor}"\n` +
-          `cluster { name: c, listen: "127.0.0.1:${port}", routes: [${routes}] }`,
+          `cluster { name: c, listen: "127.0.0.1:${port}", routes: [${routes}] }\n${config}`,
       );
       this.servers.push(server);
       monitors.push(monitor);

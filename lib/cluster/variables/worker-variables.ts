@@ -1,6 +1,10 @@
 /** The variables of a cluster, in one of its workers. */
 
-import { InvalidArgumentError, UnavailableError } from '../../errors/errors.ts';
+import {
+  FailedPreconditionError,
+  InvalidArgumentError,
+  UnavailableError,
+} from '../../errors/errors.ts';
 import type { NativeArray } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
@@ -25,6 +29,32 @@ export interface CallingClosure {
   attempt(): number;
   /** The id of its next `assignAdd` on the variable; undefined outside functions. */
   nextId(name: string): OperationId | undefined;
+  /** Whether the result of the function that calls is kept. */
+  isKeyed(): boolean;
+}
+
+/**
+ * The operations, of which a function of a call with a key may only read: its result would be kept
+ * where an earlier checkpoint is restored, and the write would be missing.
+ */
+function guarded(name: string, operations: Operations, calling: CallingClosure): Operations {
+  const refuse = (): void => {
+    if (!calling.isKeyed()) return;
+    throw new FailedPreconditionError(
+      `The function of a call with a key cannot write to the variable '${name}': its result is kept, and a checkpoint that is older than the result would lack the write. Return the value, and update the variable where the result arrives`,
+    );
+  };
+  return {
+    read: () => operations.read(),
+    assign(value) {
+      refuse();
+      return operations.assign(value);
+    },
+    assignAdd(delta) {
+      refuse();
+      return operations.assignAdd(delta);
+    },
+  };
 }
 
 export interface WorkerVariables {
@@ -52,7 +82,7 @@ export function threadVariables(id: number, calling: CallingClosure): WorkerVari
       const { type, byteLength } = native;
       const definition: Definition = { name, type, length: byteLength / bytesPerElement(type) };
       const operations = nativeOperations(native, definition, () => calling.nextId(name));
-      const variable = makeVariable(definition, operations, owner);
+      const variable = makeVariable(definition, guarded(name, operations, calling), owner);
       native.bindCapsule(variable);
       found.set(name, variable);
       return variable;
@@ -131,7 +161,7 @@ export class RemoteVariables implements WorkerVariables {
         return update(['assignAdd', name, closure, ordinal, copyOf(delta)]);
       },
     };
-    const variable = makeVariable(definition, operations, this);
+    const variable = makeVariable(definition, guarded(name, operations, this.#calling), this);
     binding().bindRemoteVariable(variable);
     this.#found.set(name, variable);
   }

@@ -1,5 +1,6 @@
 /** Explains errors of the NATS client, JetStream and the system to operators: cause and remedy. */
 
+import type { ConnectionOptions } from '@nats-io/transport-node';
 import { messageOf } from '../../base/thrown-value.ts';
 import type { Explanation } from '../../errors/phases.ts';
 
@@ -183,7 +184,11 @@ const RULES: readonly Rule[] = [
 ];
 
 /** Marks refused credentials where none were given: the server's error is the same. */
-export function failureOfLogin(error: unknown, isGiven: boolean): unknown {
+export function failureOfLogin(
+  error: unknown,
+  { user, token, authenticator }: ConnectionOptions,
+): unknown {
+  const isGiven = [user, token, authenticator].some((each) => each !== undefined);
   if (isGiven || failureOf(error).rung !== 'auth') return error;
   const found = new Error(messageOf(error), { cause: error });
   found.name = 'NoCredentialsError';

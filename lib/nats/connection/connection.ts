@@ -102,10 +102,6 @@ export async function clientOptions(
   };
 }
 
-/** Whether the options log in. */
-export const logsIn = ({ user, token, authenticator }: ConnectionOptions): boolean =>
-  [user, token, authenticator].some((each) => each !== undefined);
-
 export class Connection {
   readonly #options: NatsConnectionOptions;
   readonly #name: string;

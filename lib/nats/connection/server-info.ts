@@ -6,7 +6,6 @@
 import type { Socket } from 'node:net';
 import type { ConnectionOptions } from '@nats-io/transport-node';
 import { Timer } from '../../base/timer.ts';
-import { logsIn } from './connection.ts';
 import { failureOf, failureOfLogin } from './connection-failure.ts';
 import { dial, splitAddress } from './dns-tcp.ts';
 
@@ -99,7 +98,7 @@ export async function clarifyFailure(
   signal: AbortSignal,
 ): Promise<unknown> {
   if (!isVague(error) || settings.tls?.handshakeFirst === true) {
-    return failureOfLogin(error, logsIn(settings));
+    return failureOfLogin(error, settings);
   }
   for (const server of servers) {
     const { host, port } = splitAddress(server);

@@ -238,6 +238,7 @@ export class Session {
       closure.context,
       call.hasVariables,
       closure.runTimeoutMs,
+      call.isKeyed === true,
     );
     this.#batchBytes += bytes.byteLength;
     if (this.#batchBytes > LONG_BYTES) this.flush();

@@ -453,7 +453,7 @@ export class NodeSession implements StrategyHost {
 
   #run(message: unknown[]): void {
     for (let at = 1; at < message.length; at += RUN_LENGTH) {
-      const [id, attempt, name, bytes, perWorker, context, hasVariables, runTimeoutMs] =
+      const [id, attempt, name, bytes, perWorker, context, hasVariables, runTimeoutMs, isKeyed] =
         message.slice(at, at + RUN_LENGTH) as [
           id: number,
           attempt: number,
@@ -463,11 +463,12 @@ export class NodeSession implements StrategyHost {
           context: string | undefined,
           hasVariables: boolean,
           runTimeoutMs: number | undefined,
+          isKeyed: boolean,
         ];
       if (this.#closures.has(id)) continue;
       const args = toPost(bytes);
       const transfer = transferListOf([args]);
-      const own = { bytes: args.length, perWorker, hasVariables, transfer };
+      const own = { bytes: args.length, perWorker, hasVariables, transfer, isKeyed };
       const call: Call = { kind: 'call', name, args, ...own };
       const options = { isOwn: false, retries: Number.POSITIVE_INFINITY, runTimeoutMs };
       const closure = new Closure(call, undefined, undefined, options);

@@ -29,7 +29,7 @@ import {
 export type ToNode =
   /**
    * RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker, context,
-   * hasVariables, runTimeoutMs.
+   * hasVariables, runTimeoutMs, isKeyed.
    */
   | ['run', ...unknown[]]
   | ['cancel', id: number, reason: Uint8Array, replace: boolean]
@@ -65,7 +65,7 @@ export type ServerRequest =
 export type PackedResource =
   | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
   | Exclude<Resource, { kind: 'dataset' }>;
-export const RUN_LENGTH = 8;
+export const RUN_LENGTH = 9;
 /** A batch of closures or results that is longer than this is sent at once. */
 export const LONG_BYTES: number = 64 * 1024;
 
@@ -225,7 +225,7 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
     inGroups(
       rest,
       RUN_LENGTH,
-      ([id, attempts, name, args, perWorker, context, hasVariables, runTimeoutMs]) =>
+      ([id, attempts, name, args, perWorker, context, hasVariables, runTimeoutMs, isKeyed]) =>
         isCount(id) &&
         isCount(attempts) &&
         isText(name) &&
@@ -233,7 +233,8 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
         isMaybe((list) => isListOf(isCount, list), perWorker) &&
         isMaybe(isText, context) &&
         typeof hasVariables === 'boolean' &&
-        isMaybe(isDuration, runTimeoutMs),
+        isMaybe(isDuration, runTimeoutMs) &&
+        typeof isKeyed === 'boolean',
     ),
   cancel: ([id, reason, replace]) =>
     isCount(id) && isEncodedError(reason) && typeof replace === 'boolean',

@@ -160,7 +160,7 @@ export class KeyedCalls {
       }
     };
     const held = this.#host.hold(
-      call,
+      { ...call, isKeyed: true },
       { ...options, limits: UNLIMITED, onProgress },
       (state, value) => {
         if (run.hasEnded) return false;

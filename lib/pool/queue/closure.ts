@@ -30,6 +30,8 @@ export type Call = {
   readonly holds?: readonly unknown[] | undefined;
   /** Whether a Variable is among the arguments: the worker puts its own in its place. */
   readonly hasVariables: boolean;
+  /** Its result is kept: its function may not write to variables. */
+  readonly isKeyed?: boolean;
   /** The parts of the arguments that are moved to the worker. */
   readonly transfer: readonly Movable[];
   /** Takes the arguments that move from the caller. Undefined if they were taken, or none move. */

@@ -76,6 +76,8 @@ class Attempt implements CurrentCall {
   readonly id: number;
   readonly attempt: number;
   readonly workerIndex: number;
+  /** Its result is kept. */
+  readonly isKeyed: boolean;
   readonly #runner: FunctionRunner;
   /** The index of the closure's claim. */
   readonly #claim: number | undefined;
@@ -95,7 +97,9 @@ class Attempt implements CurrentCall {
     attempt: number,
     workerIndex: number,
     claim?: number,
+    isKeyed = false,
   ) {
+    this.isKeyed = isKeyed;
     this.#claim = claim;
     this.#runner = runner;
     this.id = id;
@@ -250,6 +254,7 @@ export class FunctionRunner {
       id: () => caller()?.id ?? NO_CLOSURE,
       attempt: () => caller()?.attempt ?? 0,
       nextId: (name) => caller()?.nextAddition(name),
+      isKeyed: () => caller()?.isKeyed === true,
     };
     const post = (id: number, request: Request): void =>
       channel.post([FROM_WORKER.operate, id, ...request]);
@@ -371,7 +376,9 @@ export class FunctionRunner {
       if (this.#results.length > 0 && !((this.#durations.get(name) ?? Infinity) < SHORT_US)) {
         this.#flush();
       }
-      const attempt = new Attempt(this, id, message[at + 2] as number, this.#index, claim);
+      const flags = message[at + 6] as number;
+      const isKeyed = (flags & RUN.isKeyed) !== 0;
+      const attempt = new Attempt(this, id, message[at + 2] as number, this.#index, claim, isKeyed);
       const args = message[at + 4] as PassedArguments;
       const run: Run = {
         attempt,
@@ -382,7 +389,6 @@ export class FunctionRunner {
         isTheirs: false,
       };
       const perWorker = message[at + 5] as readonly number[] | undefined;
-      const flags = message[at + 6] as number;
       const context = message[at + 7] as string | undefined;
       if ((flags & RUN.tellsStart) !== 0) this.#channel.post([FROM_WORKER.begun, id]);
       const hasVariables = (flags & RUN.hasVariables) !== 0;

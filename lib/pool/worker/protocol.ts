@@ -151,7 +151,7 @@ export const RUN_LENGTH = 8;
 export const RESULT_LENGTH = 4;
 
 /** What `run` says of a closure, as bits. */
-export const RUN = { hasVariables: 1, tellsStart: 2 } as const;
+export const RUN = { hasVariables: 1, tellsStart: 2, isKeyed: 4 } as const;
 
 /** The state of a result. */
 export const STATE = { ready: 0, failed: 1 } as const;

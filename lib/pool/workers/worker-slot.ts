@@ -250,7 +250,10 @@ export class WorkerSlot {
     const { id, attempts, context, runTimeoutMs } = closure;
     const posted = channel.isShared && !isMoved ? toThread(args) : { args, moved: [] };
     const tellsStart = runTimeoutMs === undefined ? 0 : RUN.tellsStart;
-    const flags = hasVariables ? RUN.hasVariables | tellsStart : tellsStart;
+    const flags =
+      (hasVariables ? RUN.hasVariables : 0) |
+      tellsStart |
+      (call.isKeyed === true ? RUN.isKeyed : 0);
     const run = [id, claim, attempts + 1, name, posted.args, perWorker, flags, context];
     this.#batch.add(run, isMoved ? transfer : posted.moved);
   }

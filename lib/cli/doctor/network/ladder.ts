@@ -6,7 +6,7 @@
 import { isIP } from 'node:net';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { ClientSockets } from '../../../nats/connection/client-sockets.ts';
-import { clientOptions, loadClient, logsIn } from '../../../nats/connection/connection.ts';
+import { clientOptions, loadClient } from '../../../nats/connection/connection.ts';
 import {
   failureOf,
   failureOfLogin,
@@ -136,7 +136,7 @@ async function connect(
     const isTls = failureOf(error).rung === 'tls' || wantsCertificate(greeting, settings);
     const why = wantsCertificate(greeting, settings)
       ? noCertificate(error)
-      : failureOfLogin(error, logsIn(settings));
+      : failureOfLogin(error, settings);
     throw new Fall(isTls ? 'tls' : 'auth', why);
   }
 }
