@@ -180,6 +180,12 @@ allstop_status QueueEnqueue(allstop_queue_state* state, allstop_item* items, std
   }
   BoundedQueue& queue = FromState(state);
   if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
+  if (count == 1 && items[0].release == nullptr &&
+      queue.QuickEnqueue(items[0].in_place, items[0].size)) {
+    items[0].size = 0;
+    *enqueued = 1;
+    return ALLSTOP_OK;
+  }
   return ExceptionsToStatus([&] {
     if (count == 1) {
       const auto enqueue = [&](QueueItem* batch, std::size_t size, std::size_t& went_in) {
@@ -197,6 +203,10 @@ allstop_status QueueDequeue(allstop_queue_state* state, allstop_item* items, std
   if (!(timeout_ms >= 0) || max == 0) return ALLSTOP_INVALID_ARGUMENT;
   BoundedQueue& queue = FromState(state);
   if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
+  if (max == 1 && queue.QuickDequeue([&](QueueItem& item) { ToC(item, items); })) {
+    *dequeued = 1;
+    return ALLSTOP_OK;
+  }
   return ExceptionsToStatus([&] {
     if (max == 1) return DequeueBatch<1>(queue, items, 1, After(timeout_ms), *dequeued);
     return DequeueLeast(queue, items, max, 1, timeout_ms, *dequeued);

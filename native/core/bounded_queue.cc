@@ -174,6 +174,25 @@ Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline
   return PartialEnqueue(*this, deadline).AddTheRest(items, count, enqueued);
 }
 
+bool BoundedQueue::QuickEnqueue(const unsigned char (&bytes)[QueueItem::kInPlace],
+                                std::size_t size) noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::size_t count = items_.size();
+    Counts& consumers = CountsAt(Side::kConsumers);
+    if (closed_ || pending_cancelled_ || count >= options_.capacity || count == items_.capacity() ||
+        count + 1 >= consumers.wanted || IsStopped(Wait())) {
+      return false;
+    }
+    items_.Next().SetInPlace(bytes, size);
+    items_.Added();
+    if (consumers.blocked == consumers.notified) return true;
+    ++consumers.notified;
+  }
+  WaitersAt(Side::kConsumers).changed.notify_one();
+  return true;
+}
+
 Status BoundedQueue::PartialEnqueue::Add(QueueItem* items, std::size_t count,
                                          std::size_t& enqueued) {
   enqueued = 0;

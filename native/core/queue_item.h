@@ -37,6 +37,11 @@ class alignas(64) QueueItem {
     std::memcpy(item.in_place_, bytes, kInPlace);  // a constant size, so the compiler inlines it
     return item;
   }
+  // Makes an empty item one of these bytes, as InPlace does.
+  void SetInPlace(const unsigned char (&bytes)[kInPlace], std::size_t size) noexcept {
+    size_ = size;
+    std::memcpy(in_place_, bytes, kInPlace);
+  }
   // Takes over bytes that the caller has allocated; `free` is not null.
   QueueItem(void* data, std::size_t size, Release free, void* context) noexcept
       : size_(size), release_(free), data_(data), context_(context) {}

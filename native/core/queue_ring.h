@@ -16,6 +16,17 @@ class QueueRing {
  public:
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  std::size_t capacity() const { return capacity_; }
+  // The place behind the last item, if capacity() is above size(); then Added.
+  QueueItem& Next() { return items_[(head_ + size_) & (capacity_ - 1)]; }
+  void Added() { ++size_; }
+  // The first item, if there is one; then Removed, which expects it to be empty.
+  QueueItem& First() { return items_[head_]; }
+  void Removed() {
+    head_ = (head_ + 1) & (capacity_ - 1);
+    --size_;
+    if (capacity_ > kMaxIdleCapacity && size_ <= capacity_ / 4) Shrink();
+  }
 
   // Makes room for `more` items. If it throws std::bad_alloc, nothing has changed.
   void Reserve(std::size_t more) {
