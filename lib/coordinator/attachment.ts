@@ -91,8 +91,6 @@ export class Attachment {
   signalWasRead = false;
   /** The hooks of this thread, once it has had one; `serve` is called after each stop. */
   hooks: { readonly size: number; readonly isServing: boolean; serve(): void } | undefined;
-  /** The message of the error that `clearStop()` throws; undefined if clearing is allowed. */
-  refuseClear: string | undefined;
   /** Publishes the events of the timeline on channels; undefined while nothing listens. */
   #publisher: { publish(): void } | undefined;
   #facade: WeakRef<object> | undefined; // the public object

@@ -358,13 +358,16 @@ export class Coordinator implements AsyncDisposable {
    * children stay stopped. Waits that had begun still see the stop. A join that had begun goes on
    * to its grace period and throws the error that is recorded when it ends, as in TensorFlow. It
    * also marks the coordinator as joined, so await it before you reuse the coordinator.
-   * @throws FailedPreconditionError: the parent is stopped, or this is a cluster's coordinator
+   * @throws FailedPreconditionError: the parent is stopped; or this is the coordinator of a cluster
+   *   or of a forked process, which no thread can clear
    */
   clearStop(): void {
-    const { refuseClear } = this.#attachment;
-    if (refuseClear !== undefined) throw new FailedPreconditionError(refuseClear);
     if (this.#attachment.clearStop()) return;
-    throw new FailedPreconditionError('A child cannot clear its stop while its parent is stopped');
+    throw new FailedPreconditionError(
+      this.#attachment.native.isClearable()
+        ? 'A child cannot clear its stop while its parent is stopped'
+        : 'The coordinator of a cluster or of a forked process cannot be cleared: what its stop has ended does not come back',
+    );
   }
 
   /**

@@ -180,13 +180,16 @@ export interface NativeAttachment {
     isThrown: boolean,
     recordId?: string,
   ): number;
-  /** From now on stop records are provisional: joins wait for `answerStop` or `answerNone`. */
+  /** From now on `clearStop` is refused, in every thread. */
+  forbidClear(): void;
+  isClearable(): boolean;
+  /** As `forbidClear`; and stop records are provisional: joins wait for `answerStop` or `answerNone`. */
   awaitAnswer(): void;
   /** The arbiter's answer: this stop is the record. */
   answerStop(error: Uint8Array | null, requester: RequesterOptions, recordId: string): void;
   /** No answer will come: the provisional record is the record. */
   answerNone(): void;
-  /** @returns false if the parent is stopped */
+  /** @returns false if the parent is stopped, or after `forbidClear` */
   clearStop(): boolean;
   /** Blocks for at most `ms`. @returns true when stopped, or when the generation has changed */
   waitSlice(generation: number, ms: number): boolean;

@@ -43,6 +43,8 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
   return DefineClass(env, "NativeAttachment",
                      {
                          ALLSTOP_METHOD("requestStop", RequestStop),
+                         ALLSTOP_METHOD("forbidClear", ForbidClear),
+                         ALLSTOP_METHOD("isClearable", IsClearable),
                          ALLSTOP_METHOD("awaitAnswer", AwaitAnswer),
                          ALLSTOP_METHOD("answerStop", AnswerStop),
                          ALLSTOP_METHOD("answerNone", AnswerNone),
@@ -201,6 +203,15 @@ Napi::Value NativeAttachment::RequestStop(const Info& info) {
   if (info[6].IsString()) request.record_id = StringArgument(info, 6);
   const auto outcome = coordinator_->RequestStop(request);
   return Napi::Number::New(info.Env(), static_cast<double>(outcome));
+}
+
+Napi::Value NativeAttachment::ForbidClear(const Info& info) {
+  coordinator_->ForbidClear();
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeAttachment::IsClearable(const Info& info) {
+  return Napi::Boolean::New(info.Env(), coordinator_->IsClearable());
 }
 
 Napi::Value NativeAttachment::AwaitAnswer(const Info& info) {

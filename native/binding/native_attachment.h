@@ -41,6 +41,8 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value Checked(const Info& info);
 
   Napi::Value RequestStop(const Info& info);
+  Napi::Value ForbidClear(const Info& info);
+  Napi::Value IsClearable(const Info& info);
   Napi::Value AwaitAnswer(const Info& info);
   Napi::Value AnswerStop(const Info& info);
   Napi::Value AnswerNone(const Info& info);

@@ -17,10 +17,13 @@
 //     Its function is called only by the thread that moved it to kRunning, with no lock held.
 //     This matters because the function must run at most once, and must not run any more
 //     after RemoveStopCallback has returned: its context may be freed then.
-//  6. While a record is provisional (awaits_answer), no join that has seen it ends, neither a
-//     join of this coordinator nor one of a descendant that inherited the record. A record
-//     stops being provisional once, and is replaced only at that moment. This matters because
-//     an error that a join has thrown cannot be taken back.
+//  6. While a record is provisional (awaits_answer), no join that has seen it ends. A record stops
+//     being provisional once, under the mutex of the coordinator that has it, and is replaced only
+//     at that moment. A descendant that inherited a provisional record has a provisional one, of
+//     its own: Settle makes both final, one coordinator after the other. A coordinator whose record
+//     may be provisional cannot be cleared, so no join is left with a provisional record that the
+//     coordinator no longer has. This matters because an error that a join has thrown cannot be
+//     taken back, and because a join must end.
 //  7. observers_ holds the observers that AddObserver has added and RemoveObserver has not
 //     yet removed; only their mirrors are written. This matters because the memory of a
 //     mirror may be freed as soon as RemoveObserver has returned.
@@ -66,8 +69,11 @@
 // (a formatter of stacks), the reader waits for a limited time.
 //
 // Nothing deadlocks. Locks are taken in the order: the registry's, the parent's, the child's,
-// and last the locks that observers use. No foreign code is called while a lock is held
-// (Effects run when all locks are released). RemoveStopCallback waits for a callback that runs
+// and last the locks that observers use. What goes down to the children (Latch, Settle) holds the
+// mutexes of one line from the coordinator to a descendant, each locked once on that way and
+// released before the next child is visited; a child has one parent, and nothing goes up but
+// ClearStop and the destructor, which take the parent's mutex before, or without, their own. No
+// foreign code is called while a lock is held (Effects run when all locks are released). RemoveStopCallback waits for a callback that runs
 // on another thread; callbacks must not block, so that wait ends.
 //
 // Memory. Every step that allocates comes before the first step that changes something. So a
@@ -185,61 +191,55 @@ std::shared_ptr<StopRecord> Coordinator::RecordOf(const StopRequest& request) {
   return record;
 }
 
+void Coordinator::ForbidClear() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  clearable_ = false;
+}
+
+bool Coordinator::IsClearable() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return clearable_;
+}
+
 void Coordinator::AwaitAnswer() {
   const std::lock_guard<std::mutex> lock(mutex_);
   awaits_answer_ = true;
+  clearable_ = false;
 }
 
 void Coordinator::AnswerStop(const StopRequest& winner) {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
-  Heirs heirs;
-  LockHeirs(heirs);
-  const std::string& id = winner.error ? winner.error->fields().id : winner.record_id;
-  TellJoins(heirs, effects);
-  ALLSTOP_FAULT_POINT(kJoinsListed);
   if (!record_) {
-    // Cleared before Decide: the arbiter has answered, so the new record is not provisional.
-    awaits_answer_ = false;
+    awaits_answer_ = false;  // before Decide: the new record is final
     Decide(winner, effects);
-  } else if (awaits_answer_ && record_->id != id) {
-    Replace(winner, heirs, effects);
+    return;
   }
-  Answered();
+  if (!awaits_answer_) return;
+  std::shared_ptr<StopRecord> record;
+  if (record_->id != (winner.error ? winner.error->fields().id : winner.record_id)) {
+    record = RecordOf(winner);
+    record->requested_at = record_->requested_at;
+    effects.WillComplete({record, &record->own_origin}, winner);
+  }
+  Settle(std::move(record), effects);
+  awaits_answer_ = false;
 }
 
 void Coordinator::AnswerNone() {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
-  Heirs heirs;
-  LockHeirs(heirs);
-  TellJoins(heirs, effects);
-  ALLSTOP_FAULT_POINT(kJoinsListed);
-  Answered();
-}
-
-void Coordinator::Answered() noexcept {
+  if (record_) Settle(nullptr, effects);
   awaits_answer_ = false;
-  if (record_) record_->awaits_answer = false;
 }
 
-void Coordinator::LockHeirs(Heirs& heirs) {
-  for (Coordinator* child : children_) {
-    heirs.push_back({child, std::unique_lock<std::mutex>(child->mutex_)});
-    if (child->record_ && child->record_->inherited_from) {
-      child->LockHeirs(heirs);
-    } else {
-      heirs.pop_back();
-    }
+void Coordinator::Settle(std::shared_ptr<StopRecord> record, Effects& effects) {
+  const std::shared_ptr<const StopRecord> old = record_;
+  const std::shared_ptr<const StopRecord> root = old->inherited_from ? old->inherited_from : old;
+  if (record) {
+    record->generation = old->generation;
+    suppressed_.reserve(suppressed_.size() + 2);
   }
-}
-
-void Coordinator::TellJoins(const Heirs& heirs, Effects& effects) {
-  TellJoins(effects);
-  for (const auto& heir : heirs) heir.coordinator->TellJoins(effects);
-}
-
-void Coordinator::TellJoins(Effects& effects) {
   for (Join* join : joins_) {
     effects.on_join_progress.emplace_back();
     effects.on_join_progress.back() = join->waiter_.lock();
@@ -247,35 +247,33 @@ void Coordinator::TellJoins(Effects& effects) {
   Stopped& told = effects.descendants.emplace_back();
   told.coordinator = weak_from_this().lock();
   told.waiters = 1;  // joins are not counted: any number above 0 makes Wake notify them
+  ALLSTOP_FAULT_POINT(kJoinsListed);
+  for (Coordinator* child : children_) {
+    const std::lock_guard<std::mutex> lock(child->mutex_);
+    if (!child->record_ || child->record_->inherited_from != root) continue;
+    child->Settle(record ? child->Inherited(record) : nullptr, effects);
+  }
+  if (record) Replace(std::move(record), old);
+  record_->awaits_answer = false;
 }
 
-void Coordinator::Replace(const StopRequest& winner, const Heirs& heirs, Effects& effects) {
-  const std::shared_ptr<const StopRecord> old = record_;
-  const auto record = RecordOf(winner);
-  record->generation = old->generation;
-  record->requested_at = old->requested_at;
-  effects.WillComplete({record, &record->own_origin}, winner);
-  suppressed_.reserve(suppressed_.size() + 2);
-  for (const auto& heir : heirs) heir.coordinator->Inherit(old, record);
-  Swap(record, old);
-  // As in Latch: a join now throws the record's error, and the reported one is suppressed.
-  if (record->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
-}
-
-void Coordinator::Swap(std::shared_ptr<const StopRecord> record,
-                       const std::shared_ptr<const StopRecord>& old) {
-  suppressed_.reserve(suppressed_.size() + 1);  // the only allocation, before anything changes
+void Coordinator::Replace(std::shared_ptr<const StopRecord> record,
+                          const std::shared_ptr<const StopRecord>& old) {
   replaced_id_ = old->id;
   for (const auto& observer : observers_) {
-    if (observer->unseen_ == record_) observer->unseen_ = record;
+    if (observer->unseen_ == old) observer->unseen_ = record;
   }
   for (Join* join : joins_) {
-    if (join->stop_ == record_) join->stop_ = record;
+    if (join->stop_ == old) join->stop_ = record;
   }
   record_ = std::move(record);
-  if (!old->error) return;
-  Keep({old->error, {old, &old->own_origin}});
-  if (!IsClean(*old->error)) first_later_ = old->error;  // it came before all the others
+  if (old->error) {
+    const auto& origin = old->inherited_from ? old->inherited_from : old;
+    Keep({old->error, {origin, &origin->own_origin}});
+    if (!IsClean(*old->error)) first_later_ = old->error;  // it came before all the others
+  }
+  // As in Latch: a join now throws the record's error, and the reported one is suppressed.
+  if (record_->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
 std::shared_ptr<StopRecord> Coordinator::NewRecord() {
@@ -345,17 +343,6 @@ void Coordinator::LatchFromParent(const std::shared_ptr<const StopRecord>& recor
   Latch(std::move(inherited), effects.descendants.emplace_back(), effects);
 }
 
-void Coordinator::Inherit(const std::shared_ptr<const StopRecord>& old,
-                          const std::shared_ptr<const StopRecord>& record) {
-  if (!record_ || record_->inherited_from != old) return;
-  auto inherited = Inherited(record);
-  inherited->generation = record_->generation;
-  suppressed_.reserve(suppressed_.size() + 2);
-  Swap(std::move(inherited), old);
-  // As in Latch: a join now throws the record's error, and the reported one is suppressed.
-  if (record_->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
-}
-
 std::shared_ptr<StopRecord> Coordinator::Inherited(
     const std::shared_ptr<const StopRecord>& record) const {
   auto inherited = std::make_shared<StopRecord>();
@@ -366,6 +353,7 @@ std::shared_ptr<StopRecord> Coordinator::Inherited(
   }
   inherited->inherited_from = record->inherited_from ? record->inherited_from : record;
   inherited->requested_at = record->requested_at;
+  inherited->awaits_answer = record->awaits_answer.load();
   return inherited;
 }
 
@@ -446,6 +434,7 @@ Status Coordinator::ClearStop() {
     if (parent_->record_) return Status::kFailedPrecondition;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (!clearable_) return Status::kFailedPrecondition;
   for (const auto& observer : observers_) {
     if (observer->interested_) effects.on_clear.push_back(observer);
   }

@@ -120,9 +120,14 @@ class Coordinator : public ForeignReferences<Coordinator> {
   const std::shared_ptr<Coordinator>& parent() const { return parent_; }
 
   StopOutcome RequestStop(const StopRequest& request);
+  // From now on ClearStop is refused in every thread: what the stop has ended, in other processes
+  // or in a cluster, does not come back.
+  void ForbidClear();
+  bool IsClearable() const;
   // Announces that several processes share the stop, and that an arbiter in another process
   // decides which of their stops is the record. From now until AnswerStop or AnswerNone a
   // record is provisional, and joins that saw the stop do not end, whatever their grace period.
+  // Forbids to clear as well.
   void AwaitAnswer();
   // The arbiter's answer. If no stop was requested here, `winner` becomes the stop, also after
   // a join. Otherwise `winner` (recognised by its id) replaces the record, also in the children
@@ -146,7 +151,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // stop that was cleared meanwhile), or until the deadline. False: the deadline has passed.
   bool WaitForStop(std::uint64_t generation, const Deadline& deadline);
   bool WaitForStop(const Deadline& deadline) { return WaitForStop(generation(), deadline); }
-  // kOk, or kFailedPrecondition if the parent is stopped.
+  // kOk, or kFailedPrecondition if the parent is stopped, or after ForbidClear.
   Status ClearStop();
   bool joined() const;
   StopView View() const;
@@ -260,13 +265,6 @@ class Coordinator : public ForeignReferences<Coordinator> {
   class Effects;
   struct Stopped;
 
-  // A descendant that inherited this coordinator's record, with its mutex locked.
-  struct Heir {
-    Coordinator* coordinator;
-    std::unique_lock<std::mutex> lock;
-  };
-  using Heirs = std::list<Heir>;
-
   Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth);
 
   // The caller of any method below must hold mutex_, except of those that take it themselves.
@@ -276,21 +274,12 @@ class Coordinator : public ForeignReferences<Coordinator> {
   void PrepareRecord() noexcept;
   void LatchFromParent(const std::shared_ptr<const StopRecord>& record, Effects& effects);
   std::shared_ptr<StopRecord> RecordOf(const StopRequest& request);
-  void Replace(const StopRequest& winner, const Heirs& heirs, Effects& effects);
-  // If the current record was inherited from `old`, replaces it by one inherited from `record`.
-  void Inherit(const std::shared_ptr<const StopRecord>& old,
-               const std::shared_ptr<const StopRecord>& record);
+  // The arbiter has answered for the current record, which this coordinator has made or inherited:
+  // it is final, or replaced by `record` if that is not null. The same for all that inherited it.
+  void Settle(std::shared_ptr<StopRecord> record, Effects& effects);
+  void Replace(std::shared_ptr<const StopRecord> record,
+               const std::shared_ptr<const StopRecord>& old);
   std::shared_ptr<StopRecord> Inherited(const std::shared_ptr<const StopRecord>& record) const;
-  // Replaces the current record, which is `old` or inherited from `old`, by `record`.
-  void Swap(std::shared_ptr<const StopRecord> record, const std::shared_ptr<const StopRecord>& old);
-  // Adds all heirs, locked, to `heirs`. An arbiter's answer makes the record final for all of
-  // them at once, but a join tests under the mutex of its own coordinator whether the record is
-  // provisional: it would miss an answer that came between this test and its going to sleep.
-  void LockHeirs(Heirs& heirs);
-  // Adds the joins of this coordinator, and of its heirs, to `effects`.
-  void TellJoins(const Heirs& heirs, Effects& effects);
-  void TellJoins(Effects& effects);
-  void Answered() noexcept;
   StopOutcome Suppress(const StopRequest& request, Effects& effects);
   bool Keep(SuppressedError error);
   void Update(Mirror& mirror) const;
@@ -329,6 +318,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   std::uint32_t waiters_ = 0;                // threads in a wait that a stop ends
   bool joined_ = false;
   bool awaits_answer_ = false;                // a new record is provisional
+  bool clearable_ = true;                     // false after ForbidClear, for ever
   std::atomic<bool> events_watched_{false};   // written under mutex_, read without it
   std::uint32_t suppressed_count_ = 0;        // the number of all suppressed errors
   std::uint64_t generation_ = 0;              // the number of stops so far

@@ -26,13 +26,11 @@ struct StopRecord {
   Clock::time_point requested_at = {};               // the grace period counts from here
   std::shared_ptr<const StopRecord> inherited_from;  // the ancestor's record, or null
   Origin own_origin;                                 // used when inherited_from is null
-  // True while the record is provisional: until an arbiter has answered. Written under the
-  // mutex_ of the coordinator that was stopped, but read under its descendants' mutex_, too.
+  // True while the record is provisional: until an arbiter has answered. Written under the mutex_
+  // of the coordinator that has the record; readers that must not miss the answer hold it, too.
   mutable std::atomic<bool> awaits_answer{false};
 
-  bool IsProvisional() const {
-    return (inherited_from ? *inherited_from : *this).awaits_answer.load();
-  }
+  bool IsProvisional() const { return awaits_answer.load(); }
   // The requester, with Via::kParent if the record is inherited. Waits as Origin::Get does.
   Requester requester() const { return RequesterWithin(1000); }
   // As requester(), but waits as Origin::GetWithin does.

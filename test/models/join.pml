@@ -5,8 +5,8 @@
    another record or with none); a join of JavaScript (BeginJoin, then its progress on news, on
    its timer and on setImmediate) and a blocking join of a native thread, both at once; two
    hooks of the JavaScript thread.
-   Files: native/core/coordinator_threads.cc, coordinator.cc (Latch, WillAnswer, AnswerStop,
-   AnswerNone), coordinator_effects.h, lib/coordinator/attachment.ts (join).
+   Files: native/core/coordinator_threads.cc, coordinator.cc (Latch, Settle, AnswerStop,
+   AnswerNone, ClearStop), coordinator_effects.h, lib/coordinator/attachment.ts (join).
 
    THE CONTRACT'S, not yet in the code: hooks (api.md 8.2). A hook is an entry of kind 'hook',
    alive from the stop until it has ended; before the stop it holds up nothing. The hooks of a
@@ -15,9 +15,9 @@
    One step is a section under the mutex; the effects (a ring, a notify_all) are steps of their
    own, after it. That a ring reaches the event loop is wake.pml's to show: here it is a bit.
    Abstracted: time. The grace period of a join is over at some moment after the stop that the
-   join has seen, or never (a thread that hangs); the timer fires then or later. One stop, not
-   cleared: a cluster's coordinator, whose stops alone are provisional, cannot be (refuseClear,
-   coordinator.ts). Errors: a record has one. Bound: the threads and joins above.
+   join has seen, or never (a thread that hangs); the timer fires then or later. Errors: a record
+   has one. Bound: the threads and joins above; one stop, which ClearStop does not clear while an
+   answer is awaited (clearable_): the mutant CLEARS clears it, and its join never ends.
 
    verify: safety -DWITHOUT_NATIVE
    verify: safety -DWITHOUT_SCRIPT
@@ -26,6 +26,7 @@
    verify: nativeEnds fair -DWITHOUT_SCRIPT -DWITHOUT_LATE_THREAD
    verify: scriptUnstopped fair -DWITHOUT_NATIVE -DWITHOUT_HOOKS
    verify: nativeUnstopped fair -DWITHOUT_SCRIPT -DWITHOUT_HOOKS
+   verify: nativeAnswered fair -DWITHOUT_SCRIPT -DWITHOUT_LATE_THREAD
    verify: thrownStands -DWITHOUT_NATIVE -DWITHOUT_LATE_THREAD
    mutant: FINISH_UNCHECKED safety -DWITHOUT_NATIVE -DWITHOUT_HOOKS
    mutant: BEGIN_UNCOUNTED safety -DWITHOUT_NATIVE -DWITHOUT_HOOKS
@@ -33,6 +34,7 @@
    mutant: LATE_HOOKS safety -DWITHOUT_NATIVE -DWITHOUT_LATE_THREAD
    mutant: HOOKS_FORWARD safety -DWITHOUT_NATIVE -DWITHOUT_LATE_THREAD
    mutant: ENDS_SILENTLY nativeUnstopped fair -DWITHOUT_SCRIPT -DWITHOUT_HOOKS
+   mutant: CLEARS nativeAnswered fair -DWITHOUT_SCRIPT -DWITHOUT_LATE_THREAD
    mutant: ANSWERS_SILENTLY nativeEnds fair -DWITHOUT_SCRIPT -DWITHOUT_LATE_THREAD */
 
 #define HOOKS 2
@@ -47,6 +49,7 @@
 byte record;              /* record_: 0 = null, 1 = the request's, 2 = the arbiter's */
 bool awaitsAnswer;        /* awaits_answer_ */
 bool provisional;         /* the record's awaits_answer */
+bool answered;            /* the arbiter has answered */
 bool alive[2];            /* of the two threads */
 bool hookAlive[HOOKS];
 bool hookEnded[HOOKS];
@@ -194,27 +197,32 @@ proctype Arbiter() {
   bool mustRing, mustNotify;
   if
   :: atomic { /* AnswerNone */
-      record != 0 ->
-      mustRing = inProgress[0]; mustNotify = true; /* WillAnswer */
-      awaitsAnswer = false; provisional = false
+      mustRing = inProgress[0]; mustNotify = true; /* Settle */
+      if :: record != 0 -> provisional = false :: else fi;
+      awaitsAnswer = false; answered = true
     }
   :: atomic { /* AnswerStop */
-      mustRing = inProgress[0]; mustNotify = true; /* WillAnswer */
+      mustRing = inProgress[0]; mustNotify = true; /* Settle */
       if
       :: record == 0 -> awaitsAnswer = false; Latch(2)
       :: else ->
-        record = 2; /* Replace, Swap */
+        record = 2; /* Replace */
         if :: joinStop[0] == 1 -> joinStop[0] = 2 :: else fi;
         if :: joinStop[1] == 1 -> joinStop[1] = 2 :: else fi
       fi;
-      awaitsAnswer = false; provisional = false
+      awaitsAnswer = false; provisional = false; answered = true
     }
   fi;
 #ifdef MUTANT_ANSWERS_SILENTLY
   mustRing = false; mustNotify = false;
 #endif
   Effects();
-  hooksDue = true
+  if :: record != 0 -> hooksDue = true :: else fi
+}
+
+/* ClearStop, which the code refuses here: clearable_ is false from AwaitAnswer on. */
+proctype Clearer() {
+  atomic { record != 0 -> record = 0 }
 }
 
 /* THE CONTRACT'S: the JavaScript thread runs its hooks, the last registered first. */
@@ -371,6 +379,9 @@ init {
     if :: awaitsAnswer = true; run Arbiter() :: true fi;
     if :: mayHang = true :: true fi;
     run Thread(); run Requester(); run Clock();
+#ifdef MUTANT_CLEARS
+    run Clearer();
+#endif
 #ifndef WITHOUT_HOOKS
     run Hooks();
 #endif
@@ -391,6 +402,8 @@ init {
 #define ARBITRATED (record != 0 && !provisional)
 ltl scriptEnds { (<> [] ARBITRATED) -> <> isOver[0] }
 ltl nativeEnds { (<> [] ARBITRATED) -> <> isOver[1] }
+/* Once the arbiter has answered, also for a stop that was cleared meanwhile. */
+ltl nativeAnswered { (<> [] (answered && joinStop[1] != 0)) -> <> isOver[1] }
 ltl scriptUnstopped {
   (<> [] (inProgress[0] -> joinAlive[0] == 0)) -> <> (isOver[0] || record != 0)
 }

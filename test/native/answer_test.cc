@@ -263,6 +263,36 @@ TEST(AnswerTest, NoJoinOfAChildMissesIt) {
   joiner.join();
 }
 
+// A record that is provisional, and then cleared, would get no answer: its joins would never end, and
+// the answer would stop a child that still has it a second time.
+TEST(AnswerTest, WhoAwaitsItCannotBeCleared) {
+  const auto parent = MakeProvisional();
+  const auto child = parent->CreateChild(test::Named("child"));
+  EXPECT_EQ(parent->ClearStop(), Status::kFailedPrecondition);
+  const auto join = parent->BeginJoin({});
+  parent->RequestStop(Plain());
+  EXPECT_EQ(parent->ClearStop(), Status::kFailedPrecondition);
+  EXPECT_EQ(child->ClearStop(), Status::kFailedPrecondition);
+  EXPECT_TRUE(parent->ShouldStop());
+  parent->AnswerStop(PlainOf("elsewhere", "far"));
+  EXPECT_EQ(child->View().record->id, "elsewhere");
+  EXPECT_EQ(parent->JoinRemainingMs(*join, 0), 0);
+  EXPECT_EQ(parent->ClearStop(), Status::kFailedPrecondition);
+  parent->AbandonJoin(*join);
+}
+
+TEST(AnswerTest, AnAnswerStopsAChildThatKeptAnEarlierStop) {
+  const auto parent = MakeCoordinator();
+  const auto child = parent->CreateChild(test::Named("child"));
+  parent->RequestStop(Plain());
+  EXPECT_EQ(parent->ClearStop(), Status::kOk);
+  EXPECT_TRUE(child->ShouldStop());
+  parent->AwaitAnswer();
+  parent->AnswerStop(PlainOf("elsewhere", "far"));
+  EXPECT_EQ(parent->View().record->id, "elsewhere");
+  EXPECT_NE(child->View().record->id, "elsewhere");
+}
+
 TEST(AnswerTest, ChildrenThatInheritedTheRecordInheritTheWinners) {
   const auto parent = MakeProvisional();
   const auto own = parent->CreateChild(test::Named("own"));

@@ -10,7 +10,6 @@ const KNOWN = new Set<string>([
   'Attachment.bodySince',
   'Attachment.facade',
   'Attachment.hooks',
-  'Attachment.refuseClear',
   'Attachment.signalWasRead',
   'Closure.attempts',
   'Closure.context',

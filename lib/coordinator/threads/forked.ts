@@ -35,7 +35,7 @@ export type ForkSettings = {
   context?: string;
 };
 
-/** Keeps the attachment: it refuses to clear the stop. */
+/** Keeps the attachment, which `Coordinator.current()` finds. */
 let ours: Attachment | undefined;
 
 function isGone(pid: number): boolean {
@@ -58,8 +58,6 @@ function attach({
   context,
 }: ForkSettings): void {
   ours = Attachment.create(coordinator, types, graceMs);
-  ours.refuseClear =
-    'The coordinator of a forked process cannot be cleared: the parent has the stop';
   setCurrent(ours, thread ?? `process-${process.pid}`);
   inheritAs(context);
   const native = binding();

@@ -6,15 +6,6 @@ import { setCurrent } from '../../coordinator/threads/workers.ts';
 import { threadNameOf } from './requesters.ts';
 
 /**
- * Makes `clearStop()` throw, since it could not bring back the workers, or the functions that the
- * stop has cancelled.
- */
-export function refuseClear(coordinator: Coordinator): void {
-  attachmentOf(coordinator).refuseClear =
-    'The coordinator of a cluster cannot be cleared: make a new ClusterCoordinator';
-}
-
-/**
  * Makes the coordinator for this process's part in a cluster. It cannot be cleared. Without
  * `worker` it is the program's: the arbiter of stops. With `worker` it is that of a worker process
  * or node: `Coordinator.current()` finds it there, and its stop records are provisional until the
@@ -26,9 +17,10 @@ export function clusterCoordinator(
 ): Coordinator {
   const options = { name: 'cluster' };
   const coordinator = parent === undefined ? new Coordinator(options) : parent.child(options);
-  refuseClear(coordinator);
+  const attachment = attachmentOf(coordinator);
+  // A clear could not bring back the workers, or the functions that the stop has cancelled.
+  attachment.native.forbidClear();
   if (worker !== undefined) {
-    const attachment = attachmentOf(coordinator);
     attachment.native.awaitAnswer();
     setCurrent(attachment, threadNameOf(worker.job, worker.index));
   }

@@ -4,7 +4,6 @@ import nodeModule from 'node:module';
 import workerThreads, { parentPort } from 'node:worker_threads';
 import { Coordinator } from '../../coordinator/coordinator.ts';
 import { onlyForOwnWorkers } from '../../coordinator/threads/worker-module.ts';
-import { refuseClear } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { addLasting } from './lasting-listeners.ts';
 import { postOutput } from './output.ts';
@@ -18,7 +17,6 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
   const port = parentPort;
   const coordinator = Coordinator.current();
   if (port === null || coordinator === undefined) throw onlyForOwnWorkers();
-  refuseClear(coordinator);
   const channel = {
     post: (message: unknown[], transfer?: readonly Movable[]): void =>
       port.postMessage(message, transfer as ArrayBuffer[]),

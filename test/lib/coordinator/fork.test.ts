@@ -255,6 +255,17 @@ describe('coord.fork', () => {
     expect(coord.shouldStop()).toBe(false);
   });
 
+  it('cannot be cleared by another thread of the child, and ends', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['clearElsewhere']);
+    expect(await message(child)).toEqual({
+      code: 'ERR_ALLSTOP_FAILED_PRECONDITION',
+      stopped: true,
+      kid: true,
+    });
+    await coord.join();
+  });
+
   it('is not found by the child’s own children', async () => {
     const coord = new Coordinator();
     const child = coord.fork(forked, ['grandchild']);

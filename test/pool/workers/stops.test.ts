@@ -1,5 +1,7 @@
 /** Stops of the cluster’s coordinator. */
 
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import type { StopRecord } from 'allstop';
 import { CancelledError, FailedPreconditionError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
@@ -108,6 +110,13 @@ describeKinds(kinds, (kind) => {
       );
       cluster.coordinator.requestStop();
       expect(() => cluster.coordinator.clearStop()).toThrow(FailedPreconditionError);
+      const worker = new Worker(new URL('../../fixtures/clearing-worker.mjs', import.meta.url), {
+        workerData: cluster.coordinator.handle,
+      });
+      expect((await once(worker, 'message'))[0]).toEqual({
+        code: 'ERR_ALLSTOP_FAILED_PRECONDITION',
+        stopped: true,
+      });
       expect(cluster.coordinator.shouldStop()).toBe(true);
     });
   });
