@@ -36,15 +36,14 @@ import { endLink } from './link.ts';
 import {
   callSite,
   checkCloseLink,
-  checkSignals,
   exitAfterStop,
   mirror,
   stopAfter,
   stopOnAbort,
   stopOnClose,
-  stopOnSignals,
 } from './links.ts';
 import { endScope, runIn } from './nursery.ts';
+import { checkSignals, stopOnSignals } from './signal-links.ts';
 import type { StopRecord } from './stop-record.ts';
 import { type CoordinatorForkOptions, fork } from './threads/fork.ts';
 import { leftBehind } from './threads/stragglers.ts';

@@ -14,7 +14,8 @@ import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
 import { THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
 import { drain } from '../../native/doorbell.ts';
 import { type Attachment, attachmentOf, type RequestOptions } from '../attachment.ts';
-import { isLinked } from '../links.ts';
+import { SAME_SIGNAL_MS } from '../closed-output.ts';
+import { isLinked } from '../signal-links.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 import { afterLastWords, type LastWords } from './last-words.ts';
 
@@ -368,19 +369,16 @@ function linkedSignal(
   return all.find(isLinked);
 }
 
-/**
- * A terminal sends Ctrl-C to the program and to its children at once, and the death of a child may
- * be seen before the program's own stop. For so long the child's death waits for that stop.
- */
-const SAME_SIGNAL_MS = 250;
-
 /** Whether that signal, which has ended a child, has stopped the coordinator as well. */
 function stoppedBy(attachment: Attachment, signal: NodeJS.Signals | undefined): boolean {
   const requester = attachment.native.record()?.requester;
   return requester?.via === 'signal' && requester.signal === signal;
 }
 
-/** Calls `then` once: at the next stop, or after SAME_SIGNAL_MS. */
+/**
+ * Calls `then` once: at the next stop, or after SAME_SIGNAL_MS. The death of a child of Ctrl-C waits
+ * for the program's own stop.
+ */
 function afterStop(attachment: Attachment, then: () => void): void {
   const end = (): void => {
     timer.clear();

@@ -1,0 +1,158 @@
+/** The links to signals of the process (`stopOnSignals`). */
+
+import { constants } from 'node:os';
+import { isMainThread } from 'node:worker_threads';
+import { checkString, didYouMean, holds, invalidType, outOfRange } from '../base/arguments.ts';
+import { Timer } from '../base/timer.ts';
+import { FailedPreconditionError } from '../errors/errors.ts';
+import { binding } from '../native/native.ts';
+import type { Attachment } from './attachment.ts';
+import { unwatchOutput, watchOutput } from './closed-output.ts';
+import { Link } from './link.ts';
+import { describedLink } from './links.ts';
+
+/** Signals that no handler can catch, or that the process cannot survive. */
+const UNLINKABLE = new Set([
+  'SIGKILL',
+  'SIGSTOP',
+  'SIGSEGV',
+  'SIGBUS',
+  'SIGFPE',
+  'SIGILL',
+  'SIGABRT',
+  'SIGIOT', // SIGABRT by another name
+]);
+
+/** The signals that programs link come first: of equally near names a message suggests the first. */
+const LINKABLE = ['SIGTERM', 'SIGQUIT', 'SIGINT', ...Object.keys(constants.signals)].filter(
+  (name) => !UNLINKABLE.has(name),
+);
+
+/** `where`: the name of the argument. */
+export function checkSignals(
+  where: string,
+  signals: unknown,
+): asserts signals is readonly NodeJS.Signals[] {
+  const isArray = holds(() => Array.isArray(signals));
+  if (!isArray) throw invalidType(where, 'an array of signal names', signals);
+  for (const signal of signals as unknown[]) {
+    checkString(`${where}[]`, signal);
+    if (!Object.hasOwn(constants.signals, signal) || UNLINKABLE.has(signal)) {
+      const error = outOfRange(`${where}[]`, 'the name of a signal that can be handled', signal);
+      const meant = UNLINKABLE.has(signal) ? '' : didYouMean(signal, LINKABLE);
+      if (meant !== '') error.message += `.${meant}`;
+      throw error;
+    }
+  }
+}
+
+type SignalListener = (signal: NodeJS.Signals) => void;
+
+const signalListeners = new Map<NodeJS.Signals, Set<SignalListener>>();
+
+function dispatch(signal: NodeJS.Signals): void {
+  for (const listener of signalListeners.get(signal) ?? []) listener(signal);
+}
+
+/** Adds one listener per signal to `process`, for all links: Node warns about the eleventh. */
+function listenToSignal(signal: NodeJS.Signals): void {
+  if (!process.listeners(signal).includes(dispatch)) process.on(signal, dispatch);
+  if (!(process as NodeJS.EventEmitter).listeners('removeListener').includes(listenAgain)) {
+    process.on('removeListener', listenAgain);
+  }
+}
+
+/**
+ * Undoes what `process.removeAllListeners()` does to a link that is still wanted: the runtime has
+ * removed its own signal handler, and with it the addon's. Restores both at once, since a signal
+ * may come now, and again in a microtask: until then the caller may go on and remove this
+ * 'removeListener' listener and the restored one.
+ */
+function listenAgain(event: string | symbol, listener: unknown): void {
+  const signal = event as NodeJS.Signals;
+  const isWanted = (): boolean => (signalListeners.get(signal)?.size ?? 0) > 0;
+  if (listener !== dispatch || !isWanted()) return;
+  const restore = (): void => {
+    if (!isWanted()) return;
+    listenToSignal(signal);
+    binding().reinstallSignals();
+  };
+  restore();
+  queueMicrotask(restore);
+}
+
+function addSignalListener(signal: NodeJS.Signals, listener: SignalListener): void {
+  const all = signalListeners.get(signal) ?? new Set();
+  signalListeners.set(signal, all.add(listener));
+  listenToSignal(signal);
+}
+
+/** Whether a coordinator stops at `signal`. False in a worker, which cannot link signals. */
+export function isLinked(signal: NodeJS.Signals): boolean {
+  return signalListeners.has(signal);
+}
+
+function removeSignalListener(signal: NodeJS.Signals, listener: SignalListener): void {
+  const all = signalListeners.get(signal);
+  if (!all?.delete(listener) || all.size > 0) return;
+  signalListeners.delete(signal);
+  process.off(signal, dispatch);
+  if (signalListeners.size === 0) process.off('removeListener', listenAgain);
+}
+
+/** As kOnePressNs in native/binding/signals.cc, for where there is no native link. */
+const ONE_PRESS_MS = 500;
+
+export function stopOnSignals(
+  attachment: Attachment,
+  signals: readonly NodeJS.Signals[],
+  stack: string,
+): Disposable {
+  if (!isMainThread) {
+    throw new FailedPreconditionError(
+      'stopOnSignals() works in the main thread only: a process has one set of signal handlers',
+    );
+  }
+  const names = [...new Set(signals)];
+  if (names.length === 0) return new Link('no process signals (stopOnSignals)');
+  // The JavaScript listener is added first: because of it the runtime does not exit on the
+  // signal, and still calls the program's own listeners. Native code requests the stop, as this
+  // thread may be busy; the listener does so only where there is no native link (`native` is 0).
+  let first: { at: number; generation: number } | undefined;
+  const listen = (signal: NodeJS.Signals): void => {
+    if (native !== 0) return;
+    const generation = attachment.native.generation();
+    if (first?.generation !== generation || !attachment.shouldStop()) {
+      attachment.requestPlainStop({ via: 'signal', signal, stack, hasCaller: false });
+      first = { at: performance.now(), generation: attachment.native.generation() };
+    } else if (performance.now() - first.at >= ONE_PRESS_MS) {
+      listenNoMore();
+      process.removeAllListeners(signal); // it ends the process, whoever listens
+      process.kill(process.pid, process.platform === 'win32' ? 'SIGKILL' : signal);
+    }
+  };
+  const listenNoMore = (): void => {
+    for (const name of names) removeSignalListener(name, listen);
+  };
+  const signalOf = (): string | undefined => {
+    const requester = attachment.native.record()?.requester;
+    return requester?.via === 'signal' ? requester.signal : undefined;
+  };
+  for (const name of names) addSignalListener(name, listen);
+  const numbers = names.map((name) => constants.signals[name]);
+  const native = attachment.native.linkSignals(names, numbers, stack);
+  const link = describedLink(
+    attachment,
+    `the process signals ${names.join(', ')} (stopOnSignals)`,
+    (isAsked) => {
+      const pressEnds = first === undefined || isAsked ? 0 : first.at + ONE_PRESS_MS;
+      const restMs = pressEnds - performance.now();
+      if (restMs > 0) new Timer(restMs, listenNoMore).unref();
+      else listenNoMore();
+      attachment.native.unlinkSignals(native, isAsked);
+      unwatchOutput(signalOf, !isAsked);
+    },
+  );
+  watchOutput(signalOf);
+  return link;
+}
