@@ -732,7 +732,7 @@ export class Coordinator implements AsyncDisposable {
    * await coord.join().catch((error) => console.log(error.name)); // DeadlineExceededError
    * ```
    * @returns the link; disposing of it cancels the deadline
-   * @throws TypeError, RangeError
+   * @throws TypeError, RangeError; UnavailableError: the system has no thread left for it
    */
   stopAfter(ms: number): Disposable {
     return stopAfter(this.#attachment, ms, callSite(this.stopAfter));
@@ -744,7 +744,7 @@ export class Coordinator implements AsyncDisposable {
    * stop, then ends the process at once, without exit handlers. Only `clearStop()` calls the
    * countdown off, a completed `join()` does not. The link outlives the thread that makes it.
    * @param options.exitCode 0 to 255. Default: 128 + n if signal number n made the stop, else 1
-   * @throws TypeError, RangeError
+   * @throws TypeError, RangeError; UnavailableError: the system has no thread left for it
    */
   exitAfterStop(ms: number, options?: { exitCode?: number | undefined }): Disposable {
     return exitAfterStop(this.#attachment, ms, options);

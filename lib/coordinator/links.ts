@@ -23,7 +23,7 @@ import {
   invalidValue,
   outOfRange,
 } from '../base/arguments.ts';
-import { isError } from '../base/thrown-value.ts';
+import { isError, messageOf } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import {
@@ -254,13 +254,28 @@ export function stopOnClose(
   });
 }
 
+/**
+ * Calls `start`, which may have to start the native thread that counts the time.
+ *
+ * @throws UnavailableError: the system has no thread left
+ */
+function timed(start: () => number): number {
+  try {
+    return start();
+  } catch (error) {
+    const text = `Nothing can count the time: ${messageOf(error)}`;
+    throw new UnavailableError(text, { cause: error });
+  }
+}
+
 export function stopAfter(attachment: Attachment, ms: number, stack: string): Disposable {
   checkDuration('ms', ms);
   const error = new DeadlineExceededError(
     `The deadline of the coordinator '${attachment.native.name}' has passed: stopAfter(${ms})`,
   );
   const description = `a deadline of ${ms} ms (stopAfter)`;
-  const timer = attachment.native.stopAfter(ms, encode(error).bytes, stack, description);
+  const { bytes } = encode(error);
+  const timer = timed(() => attachment.native.stopAfter(ms, bytes, stack, description));
   const link = new Link(description, () => {
     attachment.links.delete(link);
     attachment.native.cancelStopAfter(timer);
@@ -279,7 +294,7 @@ export function exitAfterStop(
   const { exitCode } = checkOptions('options', options, ['exitCode']);
   if (exitCode !== undefined) checkInteger('options.exitCode', exitCode, 0, 255);
   const description = `the end of the process ${ms} ms after a stop (exitAfterStop)`;
-  const exit = attachment.native.exitAfterStop(ms, exitCode, description);
+  const exit = timed(() => attachment.native.exitAfterStop(ms, exitCode, description));
   const link = new Link(description, () => {
     attachment.links.delete(link);
     attachment.native.cancelExitAfterStop(exit);

@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, getEventListeners, once } from 'node:events';
 import { createServer } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { Coordinator, DeadlineExceededError, UnavailableError } from 'allstop';
 import { describe, expect, it } from 'vitest';
@@ -246,6 +248,23 @@ describe('stopAfter', () => {
     later.stopAfter(250);
     await later.waitForStop();
     expect(coord.shouldStop()).toBe(false);
+  });
+});
+
+// Elsewhere nothing limits the memory of a program that runs.
+describe.runIf(process.platform === 'linux')('a system without a thread left', () => {
+  it('is a typed error of the links that count time, and leaves nothing of them', async () => {
+    const script = fileURLToPath(new URL('../../fixtures/without-threads.mjs', import.meta.url));
+    const program = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] });
+    expect(await text(program.stdout)).toBe(
+      [
+        'stopAfter threw ERR_ALLSTOP_UNAVAILABLE, there are 0',
+        'exitAfterStop threw ERR_ALLSTOP_UNAVAILABLE, there are 0',
+        'stopAfter made a link, there are 1',
+        'exitAfterStop made a link, there are 2',
+        '',
+      ].join('\n'),
+    );
   });
 });
 
