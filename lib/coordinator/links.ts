@@ -8,8 +8,7 @@
  */
 
 import { ChildProcess } from 'node:child_process';
-import { constants } from 'node:os';
-import { isMainThread, Worker } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
 import {
   checkDuration,
@@ -17,21 +16,14 @@ import {
   checkOneOf,
   checkOptions,
   checkString,
-  didYouMean,
   holds,
   invalidType,
   invalidValue,
   outOfRange,
 } from '../base/arguments.ts';
 import { isError, messageOf } from '../base/thrown-value.ts';
-import { Timer } from '../base/timer.ts';
 import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
-import {
-  DeadlineExceededError,
-  FailedPreconditionError,
-  UnavailableError,
-} from '../errors/errors.ts';
-import { binding } from '../native/native.ts';
+import { DeadlineExceededError, UnavailableError } from '../errors/errors.ts';
 import { encode } from '../record/encoded-error.ts';
 import { markEcho } from '../record/error-identity.ts';
 import type { Attachment } from './attachment.ts';
