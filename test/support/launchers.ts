@@ -45,8 +45,8 @@ function fetchLaunchers(): void {
 }
 
 const busybox = spawnSync('which', ['busybox'], { encoding: 'utf8' }).stdout.trim();
-/** Busybox does what its own name says. In the project. */
-const BUSYBOX_SHELL = 'node_modules/.bin/sh';
+/** Busybox does what its own name says. In the project, and not where npm looks for programs. */
+const BUSYBOX_SHELL = 'busybox/sh';
 
 const npm = (sh: string): string[] => ['npm', 'start', '--silent', `--script-shell=${sh}`];
 
@@ -74,6 +74,7 @@ export function makeProject({ fetch = false } = {}): string {
   writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, scripts }));
   mkdirSync(join(project, 'node_modules/.bin'), { recursive: true });
   symlinkSync(program, join(project, 'node_modules/.bin/pressed'));
+  mkdirSync(join(project, 'busybox'));
   if (busybox !== '') symlinkSync(busybox, join(project, BUSYBOX_SHELL));
   return project;
 }
@@ -116,7 +117,8 @@ export class Launched {
   }
 
   async tells(word: string): Promise<void> {
-    await this.#until(() => this.told.includes(word) || this.#isOver);
+    const hasFailed = (): boolean => this.told.length === 0 && this.#shown.includes('<job ended');
+    await this.#until(() => this.told.includes(word) || this.#isOver || hasFailed());
     if (!this.told.includes(word)) throw new Error(`It ended without '${word}': ${this.#shown}`);
   }
 
