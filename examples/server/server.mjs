@@ -40,7 +40,6 @@ export async function serve(coord, { port, audit, drainMs, graceMs, files = FILE
   app.post('/primes', ({ body }) => pool.run('countPrimes', [body.below], { timeoutMs: 30_000 }));
   const close = () => app.close();
   const http = closeOnStop(app.server, coord, { drainMs, closeMs: shareMs, close });
-
   const report = () => console.log(`${http.inFlight} requests in flight`); // the job
   LooperThread.loop(coord, 60_000, report, { name: 'report' });
   console.log(`listening on ${await app.listen({ port, host: '0.0.0.0' })}`);
