@@ -19,6 +19,7 @@ const PEERS = {
   'close-with-grace': '2.5.0',
   pyodide: '314.0.7',
   express: '5.3.0',
+  'zone.js': '0.16.3',
 };
 
 export const peerFolder = (name) => join(folder, 'node_modules', name);

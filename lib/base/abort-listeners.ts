@@ -40,3 +40,15 @@ export function removeAbortListener(signal: AbortSignal, listener: () => void): 
   listeners.delete(signal);
   entry.stop();
 }
+
+/**
+ * Spares the program Node's warning about many listeners of `signal`. The signals of jsdom, which
+ * test runners put in the place of Node's, are refused by Node, and have no such limit.
+ */
+export function allowManyListeners(signal: AbortSignal): void {
+  try {
+    events.setMaxListeners(0, signal);
+  } catch {
+    // It warns of nothing.
+  }
+}

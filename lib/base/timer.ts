@@ -1,6 +1,7 @@
 /** Timers of any length (Node's fire at once beyond 2^31 ms), and promises with a time limit. */
 
 import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
+import { reasonOfAbort } from './abort-reason.ts';
 import { turn } from './turn.ts';
 
 const LONGEST_MS = 2 ** 31 - 1;
@@ -66,7 +67,7 @@ export function within<T, L>(
       if (signal !== undefined) removeAbortListener(signal, onAbort);
       settle();
     };
-    const onAbort = (): void => end(() => reject(signal?.reason as Error));
+    const onAbort = (): void => end(() => reject(reasonOfAbort(signal as AbortSignal) as Error));
     const late = (): void =>
       end(() => resolve((ms === 0 ? turn() : Promise.resolve()).then(onLate)));
     const timer = ms === 0 ? undefined : new Timer(ms, late);

@@ -1,6 +1,7 @@
 /** The public class ClusterCoordinator: checks arguments and connects the parts in closures/. */
 
 import { EventEmitter } from 'node:events';
+import { throwIfAborted } from '../base/abort-reason.ts';
 import {
   checkDuration,
   checkFunction,
@@ -201,11 +202,7 @@ export class ClusterCoordinator<M extends object = any>
         },
         onChange: () => {
           this.#changes.notify();
-          queueMicrotask(() => {
-            const { capacity } = this.#engine;
-            this.#statistics.setCapacity(capacity);
-            this.#noWorker.look(capacity > 0 || this.#rules.isOver);
-          });
+          queueMicrotask(() => this.#updateCapacity());
         },
         onRun: (closure, microseconds) => this.#statistics.onRun(closure, microseconds),
         onRetry: (closure, attempt, cause) => {
@@ -280,6 +277,7 @@ export class ClusterCoordinator<M extends object = any>
     if (coordinator.shouldStop()) stop();
     else coordinator.signal.addEventListener('abort', stop);
     this.#updateNeeded();
+    this.#updateCapacity();
   }
 
   /** The workers, including stuck ones. */
@@ -437,7 +435,7 @@ export class ClusterCoordinator<M extends object = any>
   async join(options?: WaitOptions): Promise<void> {
     const limits = checkWaitOptions(options);
     const { signal, timeoutMs } = limits;
-    signal?.throwIfAborted();
+    throwIfAborted(signal);
     this.#hearStop();
     const call = { hasLeft: false, leave: (_error: unknown): void => {} };
     const joined = this.#resolver.after(async () => {
@@ -565,7 +563,7 @@ export class ClusterCoordinator<M extends object = any>
     checkDuration('options.timeoutMs', timeoutMs);
     if (signal !== undefined) checkSignal('options.signal', signal);
     if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
-    signal?.throwIfAborted();
+    throwIfAborted(signal);
     await this.#wait(
       whenReady({
         report: () => {
@@ -631,6 +629,14 @@ export class ClusterCoordinator<M extends object = any>
     if (needed === this.#isNeeded) return;
     this.#isNeeded = needed;
     this.#engine.setNeeded(needed);
+  }
+
+  /** Does nothing in `strategy.connect()`, in which zone.js runs microtasks that are due later. */
+  #updateCapacity(): void {
+    if (this.#engine === undefined) return;
+    const { capacity } = this.#engine;
+    this.#statistics.setCapacity(capacity);
+    this.#noWorker.look(capacity > 0 || this.#rules.isOver);
   }
 
   async #wait<T>(promise: Promise<T>): Promise<T> {

@@ -4,8 +4,12 @@
  * handed out may still abort. The doorbell calls `check` when the state has changed.
  */
 
-import { setMaxListeners } from 'node:events';
-import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import {
+  addAbortListener,
+  allowManyListeners,
+  removeAbortListener,
+} from '../base/abort-listeners.ts';
+import { reasonOfAbort } from '../base/abort-reason.ts';
 import { invalidType } from '../base/arguments.ts';
 import { now } from '../base/clock.ts';
 import { outsideTasks } from '../base/task-context.ts';
@@ -381,7 +385,7 @@ export class Attachment {
     if (this.#controller === undefined || isPast) {
       this.#controller = new Controller();
       this.#isAborted = false;
-      setMaxListeners(0, this.#controller.signal);
+      allowManyListeners(this.#controller.signal);
       this.native.bindSignal(this.#controller.signal);
     }
     if (stop !== null) this.#abort(stop);
@@ -485,7 +489,7 @@ export class Attachment {
       this.shouldStop() || (since !== undefined && this.native.generation() !== since);
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
-        reject(signal.reason);
+        reject(reasonOfAbort(signal));
         return;
       }
       if (wasStopped()) {
@@ -509,7 +513,7 @@ export class Attachment {
         void settled.then(end); // `end` takes time, so the code that awaits the wait goes on first
       };
       const onAbort = (): void => {
-        reject(signal?.reason);
+        reject(reasonOfAbort(signal as AbortSignal));
         end();
       };
       const timer = new Timer(timeoutMs, () => {

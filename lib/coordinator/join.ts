@@ -1,6 +1,7 @@
 /** Waits for the end of registered threads: the joins of this JavaScript thread. */
 
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import { reasonOfAbort, throwIfAborted } from '../base/abort-reason.ts';
 import {
   checkBoolean,
   checkDuration,
@@ -65,7 +66,7 @@ export async function join(
   if (signal !== undefined) checkSignal('options.signal', signal);
   const threads = passed ? [...first] : [];
   for (const thread of threads) checkThread(attachment, 'threads[]', thread);
-  if (signal?.aborted) throw signal.reason;
+  throwIfAborted(signal);
   refuseSelfJoin(attachment); // first: a refused call must register no thread
   for (const thread of threads) register(attachment, thread);
   const wish = { ignoreLiveThreads, stacks, warnSeenAfterMs, signal };
@@ -121,7 +122,7 @@ async function threadsEnd(
   gracePeriodMs: number,
   signal: AbortSignal | undefined,
 ): Promise<NativeJoinResult> {
-  if (signal?.aborted) throw signal.reason;
+  throwIfAborted(signal);
   const { native } = attachment;
   const id = native.beginJoin(enclosingTasks(attachment));
   if (id === null) throw selfJoin(attachment);
@@ -159,7 +160,7 @@ async function threadsEnd(
     const onAbort = (): void => {
       end();
       native.abandonJoin(id);
-      reject(signal?.reason);
+      reject(reasonOfAbort(signal as AbortSignal));
     };
     if (signal) addAbortListener(signal, onAbort);
     attachment.beginJoin(progress);

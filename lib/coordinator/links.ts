@@ -10,6 +10,7 @@
 import { ChildProcess } from 'node:child_process';
 import { Worker } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import { reasonOfAbort } from '../base/abort-reason.ts';
 import {
   checkDuration,
   checkInteger,
@@ -80,7 +81,7 @@ export function stopOnAbort(
 ): Disposable {
   const description = 'an AbortSignal (stopOnAbort)';
   const stop = (): void => {
-    const { reason } = signal;
+    const reason = reasonOfAbort(signal);
     const options = { via: 'abort', stack, hasCaller: false } as const;
     if (!isAbortError(reason)) {
       attachment.report(reason, options);

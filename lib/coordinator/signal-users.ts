@@ -17,9 +17,18 @@ function followersOf(signal: AbortSignal): Iterable<WeakRef<AbortSignal>> {
   return (key && bySymbol[key]) ?? [];
 }
 
+/** Whether `signal` has listeners. Those of jsdom's signals are not known: true. */
+function hasListeners(signal: AbortSignal): boolean {
+  try {
+    return getEventListeners(signal, 'abort').length > 0;
+  } catch {
+    return true;
+  }
+}
+
 /** Whether `signal` has listeners, or signals that `AbortSignal.any` has made of it. */
 export function isHeard(signal: AbortSignal): boolean {
-  if (!canTell || getEventListeners(signal, 'abort').length > 0) return true;
+  if (!canTell || hasListeners(signal)) return true;
   return [...followersOf(signal)].some((follower) => follower.deref() !== undefined);
 }
 

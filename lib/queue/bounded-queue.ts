@@ -2,6 +2,7 @@
 
 import { debuglog } from 'node:util';
 import { isUint8Array } from 'node:util/types';
+import { throwIfAborted } from '../base/abort-reason.ts';
 import {
   checkBoolean,
   checkDuration,
@@ -256,7 +257,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     try {
       const { timeoutMs, signal } = checkWait(options);
       const written = this.#write(item);
-      if (signal?.aborted) throw signal.reason;
+      throwIfAborted(signal);
       if (this.#tryEnqueueInTurn(written)) return enqueued();
       const timedOut = (): Error => this.#timedOutFull('enqueue', timeoutMs);
       if (timeoutMs === 0) throw timedOut();
@@ -491,7 +492,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     try {
       const isMany = method === 'dequeueMany';
       const { timeoutMs, signal } = checkWait(options, isMany ? MANY_OPTIONS : WAIT_OPTIONS);
-      if (signal?.aborted) throw signal.reason;
+      throwIfAborted(signal);
       if (timeoutMs === 0 || (this.#dequeues.size === 0 && maySettleAtOnce())) {
         const result = attempt(undefined, undefined, timeoutMs === 0 ? 1 : least);
         if (result !== WOULD_WAIT) {

@@ -5,6 +5,7 @@
  */
 
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import { reasonOfAbort } from '../base/abort-reason.ts';
 import { now } from '../base/clock.ts';
 import { Timer } from '../base/timer.ts';
 import type { NativeQueue } from '../native/binding.ts';
@@ -159,7 +160,7 @@ export class QueueWaits {
         if (signal !== undefined) removeAbortListener(signal, onAbort);
       };
       const onAbort = (): void => {
-        reject(signal?.reason);
+        reject(reasonOfAbort(signal as AbortSignal));
         end();
         unlisten();
       };

@@ -10,6 +10,7 @@
  */
 
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import { throwIfAborted } from '../base/abort-reason.ts';
 import {
   checkDuration,
   checkOptions,
@@ -289,7 +290,7 @@ export class Gate implements Disposable {
     );
     checkDuration('options.timeoutMs', timeoutMs);
     if (signal !== undefined) checkSignal('options.signal', signal);
-    if (signal?.aborted) throw signal.reason;
+    throwIfAborted(signal);
     const { words } = this.#state;
     const attachment = this.#attachment;
     const since = attachment?.native.generation();
@@ -308,7 +309,7 @@ export class Gate implements Disposable {
         const seen = Atomics.load(words, word);
         if (isOver()) return;
         this.#throwIfStopped(since);
-        if (signal?.aborted) throw signal.reason;
+        throwIfAborted(signal);
         const left = deadline - now();
         if (left <= 0) throw this.#late(timeoutMs, late());
         const slice = Atomics.waitAsync(words, word, seen, Math.min(left, SLICE_MS));

@@ -3,6 +3,7 @@
 import { lookup } from 'node:dns/promises';
 import { Socket } from 'node:net';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { reasonOfAbort } from '../../base/abort-reason.ts';
 import { Timer, within } from '../../base/timer.ts';
 
 /** Makes an error with a `code`, which callers look at, as errors of the system have. */
@@ -44,7 +45,7 @@ export function dial(
 ): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
-      reject(signal.reason as Error);
+      reject(reasonOfAbort(signal) as Error);
       return;
     }
     const socket = new Socket();
@@ -56,7 +57,7 @@ export function dial(
     // the socket has closed.
     if (signal !== undefined) {
       const onAbort = (): void => {
-        socket.destroy(signal.reason as Error);
+        socket.destroy(reasonOfAbort(signal) as Error);
       };
       addAbortListener(signal, onAbort);
       socket.once('close', () => removeAbortListener(signal, onAbort));

@@ -1,5 +1,6 @@
 /** Makes a closure of each call: checks it, finds its function's name, and puts it in the queue. */
 
+import { reasonOfAbort, throwIfAborted } from '../../base/abort-reason.ts';
 import { EventLoopYield } from '../../base/turn.ts';
 import type { ResultStore } from '../../cluster/results/result-store.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
@@ -135,7 +136,7 @@ export class Calls {
   ): Promise<RemoteValue<unknown>> {
     const { resolver } = this.host;
     const { limits } = options;
-    if (limits.signal?.aborted) return Promise.reject(limits.signal.reason);
+    if (limits.signal?.aborted) return Promise.reject(reasonOfAbort(limits.signal));
     if (limits.leftMs <= 0) return this.#refuse(notCalled(shownName(fn), limits));
     if (options.runTimeoutMs === 0) return this.#refuse(overdue(shownName(fn), 0));
     const name = resolver.known(fn);
@@ -262,7 +263,7 @@ export class Calls {
     const defined = this.hasToWait(call) ? datasets.defined : undefined;
     const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
     const entered = resolver.inOrder(fn, defined, inOwnTime, (name) => {
-      signal?.throwIfAborted();
+      throwIfAborted(signal);
       // To the queue, a call of `run` that comes now is one after the end of the cluster.
       if (options.isOwn && !wasOver && rules.dropped !== undefined) throw rules.dropped.value;
       const leftMs = timeoutMs - (performance.now() - began);

@@ -13,6 +13,7 @@
  */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { reasonOfAbort } from '../../base/abort-reason.ts';
 import { checkString } from '../../base/arguments.ts';
 import { rejection } from '../../base/callers-frames.ts';
 import { showAs } from '../../base/inspect.ts';
@@ -87,7 +88,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   readonly #line = new Line<Entry>(() => true);
   readonly #pending = new Set<Entry>();
   readonly #waiters = new Line<Waiter>(() => true);
-  readonly #onAbort = (): void => this.#fail(this.#signal?.reason);
+  readonly #onAbort = (): void => this.#fail(reasonOfAbort(this.#signal as AbortSignal));
   readonly #onChange = (): void => this.#look();
 
   static {
@@ -156,7 +157,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   #begin(): void {
     this.#hasBegun = true;
-    if (this.#signal?.aborted === true) this.#fail(this.#signal.reason);
+    if (this.#signal?.aborted === true) this.#fail(reasonOfAbort(this.#signal));
     if (this.#isOver) return;
     if (this.#signal !== undefined) addAbortListener(this.#signal, this.#onAbort);
     const { calls, fn, key } = this.#given;

@@ -2,6 +2,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { reasonOfAbort } from '../../base/abort-reason.ts';
 import { shownWhole } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
 import { turn } from '../../base/turn.ts';
@@ -67,7 +68,7 @@ export function whenReady(options: ReadyWait): Promise<void> {
       else if (never !== undefined) notReady(`: ${never.why}`, never);
       else if (found.ready) end(resolve);
     };
-    const onAbort = (): void => end(() => reject(signal?.reason as Error));
+    const onAbort = (): void => end(() => reject(reasonOfAbort(signal as AbortSignal) as Error));
     const late = (): void => notReady(` after ${timeoutMs} ms`);
     const timer = timeoutMs === 0 ? undefined : new Timer(timeoutMs, late);
     if (signal !== undefined) addAbortListener(signal, onAbort);

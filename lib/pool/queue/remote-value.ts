@@ -1,6 +1,7 @@
 /** The result of a scheduled function. TensorFlow's RemoteValue. */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { reasonOfAbort } from '../../base/abort-reason.ts';
 import {
   checkDuration,
   checkOptions,
@@ -192,7 +193,7 @@ export class RemoteValue<T> {
       const { timeoutMs = Number.POSITIVE_INFINITY, signal } = given;
       checkDuration('options.timeoutMs', timeoutMs);
       if (signal !== undefined) checkSignal('options.signal', signal);
-      if (signal?.aborted) return Promise.reject(signal.reason);
+      if (signal?.aborted) return Promise.reject(reasonOfAbort(signal));
       if (this.#state === 'ready') return Promise.resolve(this.#value as T);
       if (this.#state !== 'pending') {
         giveFailure(this.#value);
@@ -220,7 +221,7 @@ export class RemoteValue<T> {
         this.#waiting = this.#waiting?.filter((each) => each !== waiter);
         resolve(rejection(error));
       };
-      const onAbort = (): void => giveUp(signal?.reason);
+      const onAbort = (): void => giveUp(reasonOfAbort(signal as AbortSignal));
       const timer = new Timer(timeoutMs, () => {
         giveUp(notEnded(timeoutMs));
       });

@@ -1,6 +1,7 @@
 /** Deadline and signal of a call, before and after it is queued. */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { reasonOfAbort } from '../../base/abort-reason.ts';
 import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { Timer, within } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';
@@ -58,7 +59,7 @@ export function watch(
   onAbort: (reason: unknown) => void,
 ): () => void {
   const timer = new Timer(leftMs, onLate);
-  const aborted = (): void => onAbort(signal?.reason);
+  const aborted = (): void => onAbort(reasonOfAbort(signal as AbortSignal));
   if (signal !== undefined) addAbortListener(signal, aborted);
   return () => {
     timer.clear();

@@ -1,8 +1,11 @@
 /** Runs closures in a worker thread or process, and sends their results. */
 
-import { setMaxListeners } from 'node:events';
 import { getHeapStatistics } from 'node:v8';
-import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import {
+  addAbortListener,
+  allowManyListeners,
+  removeAbortListener,
+} from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
 import { refusedValue } from '../../base/refused-values.ts';
 import { isObject, isThenable } from '../../base/thrown-value.ts';
@@ -112,7 +115,7 @@ class Attempt implements CurrentCall {
     if (early !== undefined) this.abort(early.value);
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      setMaxListeners(0, this.#controller.signal);
+      allowManyListeners(this.#controller.signal);
       const { coordinator } = this.#runner;
       if (this.#reason !== undefined) this.#controller.abort(this.#reason.value);
       else if (coordinator.signal.aborted) this.#controller.abort(coordinator.signal.reason);
