@@ -182,6 +182,20 @@ function namesOf(options: object): string[] {
   }
 }
 
+/** What other packages name so: no letters lead from one name to the other. */
+const OF_OTHERS: Readonly<Record<string, string>> = {
+  threads: 'workers',
+  maxthreads: 'workers',
+  poolsize: 'workers',
+  size: 'workers',
+  filename: 'module',
+  maxqueue: 'maxQueued',
+  attempts: 'retries',
+  backoff: 'retryDelayMs',
+  deadline: 'timeoutMs',
+  highwatermark: 'capacity',
+};
+
 /**
  * The one of `known` that begins as `name` does, else the one that takes the fewest edits to become
  * `name`, whatever the case of letters. Undefined if none is near: half of the longer name would
@@ -190,6 +204,8 @@ function namesOf(options: object): string[] {
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const typed = name.toLowerCase();
   if (typed === '') return undefined;
+  const elsewhere = OF_OTHERS[typed];
+  if (elsewhere !== undefined && known.includes(elsewhere)) return elsewhere;
   const [near] = known
     .map((each) => {
       const meant = each.toLowerCase();

@@ -9,6 +9,7 @@ import {
   checkOptions,
   checkSignal,
   checkString,
+  invalidValue,
   nameOf,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
@@ -105,6 +106,15 @@ export class Coordinator implements AsyncDisposable {
 
   static {
     showAs(Coordinator.prototype, (coord) => shown(coord.#attachment));
+    for (const name of ['stop', 'abort', 'cancel']) {
+      const value = (): never => {
+        throw invalidValue(
+          `A coordinator has no ${name}(): call requestStop(), or requestStop(error)`,
+        );
+      };
+      const hint = { value, writable: true, configurable: true };
+      Object.defineProperty(Coordinator.prototype, name, hint);
+    }
   }
 
   /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`) */

@@ -88,6 +88,11 @@ let unnamed = 0;
 function create(options: unknown): NativeQueue {
   const given = checkOptions('options', options as BoundedQueueOptions, QUEUE_OPTIONS);
   const { capacity, name, coordinator, codec = 'structured' } = given;
+  if (capacity === Number.POSITIVE_INFINITY) {
+    const expected =
+      'an integer >= 1, as many items as may wait in memory: the bound is what the queue is for';
+    throw outOfRange('options.capacity', expected, capacity);
+  }
   checkCount('options.capacity', capacity);
   if (name !== undefined) checkString('options.name', name);
   checkOneOf('options.codec', CODECS, codec);

@@ -1,4 +1,5 @@
 import { BoundedQueue, Coordinator, LooperThread, QueueRunner, StragglersError } from 'allstop';
+import { LocalStrategy } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import { refusal } from '../support/refusals.ts';
 
@@ -102,6 +103,31 @@ describe('an option that does not exist', () => {
       `There is no option "options.${name}". Did you mean '${nearest}'?`,
     );
     expect(error.message).toMatch(/The options are '\w+'/);
+  });
+
+  it.each([
+    ['threads', 'workers'],
+    ['maxThreads', 'workers'],
+    ['filename', 'module'],
+  ])('may have the name that it has elsewhere: %s', async (name, meant) => {
+    const pass = (): unknown => new LocalStrategy(wrong({ [name]: 1 }));
+    const { error } = await refusal(new Coordinator(), pass);
+    expect(error.message).toContain(`Did you mean '${meant}'?`);
+  });
+
+  it.each(['stop', 'abort', 'cancel'])(
+    'a coordinator has no %s(): the error says what it has',
+    (name) => {
+      const coord = new Coordinator() as unknown as Record<string, () => void>;
+      expect(() => coord[name]?.()).toThrow(`no ${name}(): call requestStop()`);
+      expect(Object.keys(coord)).not.toContain(name);
+    },
+  );
+
+  it('an endless capacity is refused with the reason', () => {
+    expect(() => new BoundedQueue({ capacity: Number.POSITIVE_INFINITY })).toThrow(
+      'the bound is what the queue is for',
+    );
   });
 
   it.each([
