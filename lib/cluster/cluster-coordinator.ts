@@ -218,6 +218,8 @@ export class ClusterCoordinator<M extends object = any>
           publishWorker(coordinator, 'lost', worker, error);
           this.#tell('workerLost', worker, error);
         },
+        onDisconnected: (error) => this.#tell('disconnected', error),
+        onReconnected: () => this.#tell('reconnected'),
         onWorkerStuck: (worker) => {
           publishWorker(coordinator, 'stuck', worker);
           this.#tell('workerStuck', worker);

@@ -26,6 +26,10 @@ export type ClusterEvents = {
   workerStuck: [worker: WorkerInfo];
   /** A function is run again: its worker was lost, or `retryOn` says so. */
   retry: [retry: Retry];
+  /** Over NATS: the connection to the servers is lost, of `error`; it is tried again. */
+  disconnected: [error: Error];
+  /** Over NATS: there is a connection to a server again. */
+  reconnected: [];
   /** Nothing is queued or running any more. */
   idle: [];
 };

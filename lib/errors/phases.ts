@@ -17,6 +17,7 @@ const TASK_PHASES = [
   'import-failed', // the module cannot be imported
   'stopping', // the worker is being ended by force
   'lost', // the worker is gone
+  'left', // over NATS: the worker has ended in order, after what it had
   // Over NATS, before a node has the task:
   'unregistered', // no node has come
   'version-mismatch', // the last node was refused: another protocol, or Bun and not Bun
@@ -60,6 +61,7 @@ const ENGINE_PHASES = [
  * - 'import-failed': the worker cannot import the module
  * - 'stopping': the cluster ends the worker by force
  * - 'lost': the worker is gone
+ * - 'left', over NATS: the worker has ended in order, after what it had
  *
  * Over NATS, before a node has the task:
  *
@@ -321,6 +323,7 @@ export const lost: Record<
   | 'silent'
   | 'unreachable'
   | 'hasLeft'
+  | 'hasAbandoned'
   | 'leftSession'
   | 'hasFailed'
   | 'malformed'
@@ -336,7 +339,8 @@ export const lost: Record<
     how: 'cannot be reached while the coordinator has no connection, and has not ended a cancelled function',
     remedy: RESTART_WORKER,
   },
-  hasLeft: { how: 'has left', remedy: RESTART_WORKER },
+  hasLeft: { how: 'has left in order', remedy: 'start a worker, if one is to take its place' },
+  hasAbandoned: { how: 'has ended before its functions had', remedy: RESTART_WORKER },
   leftSession: { how: 'has left its session', remedy: RESTART_WORKER },
   hasFailed: { how: 'has failed', remedy: RESTART_WORKER },
   malformed: { how: 'has sent a malformed message', remedy: RESTART_WORKER },

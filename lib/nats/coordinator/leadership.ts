@@ -40,6 +40,9 @@ export interface LeadershipListener {
   /** The key was signed again. */
   onSigned(): void;
   onDown(): void;
+  /** The connection was there, and is lost. */
+  onDisconnected(error: Error): void;
+  onReconnected(): void;
   /** This run does not hold the cluster, and never will again. */
   onLost(error: Error): void;
   /** The server refuses a subject. */
@@ -82,6 +85,8 @@ export class Leadership {
   #seen: { revision: number; at: number } | undefined;
   /** Why the run is over. */
   #end: Error | undefined;
+  /** There is a connection. */
+  #isUp = false;
   /** How many connections there have been. */
   connections = 0;
 
@@ -204,6 +209,8 @@ export class Leadership {
   #onUp(nats: NatsConnection): void {
     if (this.#end !== undefined) return;
     this.connections += 1;
+    if (this.connections > 1) this.#listener.onReconnected();
+    this.#isUp = true;
     this.#forbidden = undefined;
     this.#listener.onConnection(nats);
     if (this.token === undefined) this.#enter({ phase: 'jetstream' });
@@ -216,8 +223,14 @@ export class Leadership {
     this.#next?.clear();
     this.#watchUnavailable();
     this.#listener.onDown();
+    const why = explainFailure(cause, servers);
+    if (this.#isUp) {
+      this.#isUp = false;
+      const text = `The connection to the NATS servers is lost: ${why.cause}`;
+      this.#listener.onDisconnected(new UnavailableError(text, { cause }));
+    }
     if (cause instanceof UnavailableError) this.#listener.onLost(cause);
-    else this.#enter({ phase: 'connecting', ...explainFailure(cause, servers) });
+    else this.#enter({ phase: 'connecting', ...why });
   }
 
   #onRefused(error: Error, server: string): void {

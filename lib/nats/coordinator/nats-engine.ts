@@ -154,6 +154,14 @@ export class NatsEngine implements Engine {
       onSigned: () => this.#others.sayAlive(),
       isAlive: (run) => this.#others.isAlive(run),
       hasRival: () => this.#others.hasRival(),
+      onDisconnected: (error) => {
+        log('%s: disconnected: %s', settings.cluster, error.message);
+        host.disconnected(error);
+      },
+      onReconnected: () => {
+        log('%s: connected again', settings.cluster);
+        host.reconnected();
+      },
       onDown: () => {
         this.#probes.stop();
         this.#addressChecks.stop();
@@ -354,7 +362,9 @@ export class NatsEngine implements Engine {
     }
     if (hello.kind === 'bye') {
       const leaver = this.#byNode.get(hello.node);
-      if (leaver?.id === hello.session) this.#lose(leaver, lost.hasLeft);
+      if (leaver?.id === hello.session) {
+        this.#lose(leaver, leaver.running > 0 ? lost.hasAbandoned : lost.hasLeft);
+      }
       return;
     }
     const { info } = hello;
@@ -568,23 +578,23 @@ export class NatsEngine implements Engine {
       this.wake();
       return;
     }
-    this.#nodesLost += 1;
+    const hasLeft = how === lost.hasLeft.how;
+    if (!hasLeft) this.#nodesLost += 1;
     const name = `${info.job}:${index}`;
     const error = new UnavailableError(
       `Worker ${name} (${info.host}, pid ${info.pid}) ${how}`,
       cause === undefined ? {} : { cause },
     );
     const wasReady = session.status.phase === 'ready' || session.isLeaving;
-    const hadFunctions = session.running > 0; // it was made to leave before they had ended
     const isNamed = info.job === 'ps' && this.#tasks.expectedServers?.includes(index) === true;
     const isNeeded = this.#servers.isHome(session) || (isNamed && wasReady);
     task.endSession();
-    task.restarts += 1;
-    if (cause === undefined) task.enter('lost', error.message, remedy);
+    if (!hasLeft) task.restarts += 1;
+    if (cause === undefined) task.enter(hasLeft ? 'left' : 'lost', error.message, remedy);
     log('%s: %s', this.#settings.cluster, error.message);
     session.giveUp(error);
     this.#host.changed();
-    if (how !== lost.hasLeft.how || hadFunctions) this.#host.workerLost(task.info, error);
+    if (!hasLeft) this.#host.workerLost(task.info, error);
     if (isNeeded) {
       this.#fail(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
     }

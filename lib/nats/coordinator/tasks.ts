@@ -142,7 +142,7 @@ export class ClusterTask {
 }
 
 function stateOf({ session, phase }: ClusterTask): WorkerInfo['state'] {
-  if (session === undefined) return 'lost';
+  if (session === undefined) return phase === 'left' ? 'left' : 'lost';
   if (phase !== 'ready' && phase !== 'leaving' && phase !== 'silent') return 'starting';
   return session.running > 0 ? 'busy' : 'idle';
 }

@@ -51,6 +51,8 @@ export interface ClosureRulesListener {
   onWorkerStarted(worker: WorkerInfo): void;
   onWorkerLost(worker: WorkerInfo, error: Error): void;
   onWorkerStuck(worker: WorkerInfo): void;
+  onDisconnected(error: Error): void;
+  onReconnected(): void;
 }
 
 export class ClosureRules implements ClusterHost {
@@ -273,6 +275,14 @@ export class ClosureRules implements ClusterHost {
 
   workerStuck(worker: WorkerInfo): void {
     this.#listener.onWorkerStuck(worker);
+  }
+
+  disconnected(error: Error): void {
+    this.#listener.onDisconnected(error);
+  }
+
+  reconnected(): void {
+    this.#listener.onReconnected();
   }
 
   changed(): void {

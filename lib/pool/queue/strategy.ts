@@ -28,9 +28,9 @@ export type WorkerInfo = {
   /**
    * 'starting': the worker imports the module, runs `setup` or makes data sets; 'idle': it is ready
    * and has no function; 'busy': it has functions; 'lost': it has died and is being replaced;
-   * 'stuck': a thread that is blocked in native code and cannot be ended.
+   * 'left', over NATS: it has ended in order; 'stuck': a thread that is blocked in native code and cannot be ended.
    */
-  state: 'starting' | 'idle' | 'busy' | 'lost' | 'stuck';
+  state: 'starting' | 'idle' | 'busy' | 'lost' | 'left' | 'stuck';
   /** The name of the worker's machine; empty if it is not known. */
   host: string;
   /**
@@ -137,6 +137,10 @@ export interface StrategyHost {
 
 /** The host of an engine whose workers may be away and come back. */
 export interface ClusterHost extends StrategyHost {
+  /** The connection to the servers is lost, or an attempt to connect has failed since. */
+  disconnected(error: Error): void;
+  /** There is a connection again. */
+  reconnected(): void;
   /**
    * A worker whose closures were `returned` is back and still has these. `given`: by closure,
    * as what it was returned. Those that are queued are in flight on that worker again, and their

@@ -81,7 +81,7 @@ it('addresses that a server advertises come after the configured ones', {
   for (let cut = 2; cut <= 9; cut += 1) {
     const cutAt = performance.now();
     proxy.restore(); // cuts what is there
-    await expect.poll(() => cluster.stats().engine['connections']).toBe(cut);
+    await expect.poll(() => cluster.stats().engine['connections'], { timeout: 30_000 }).toBe(cut);
     expect(performance.now() - cutAt).toBeLessThan(2_500);
   }
 });
@@ -112,10 +112,10 @@ describe('results whose JetStream', () => {
     const log = join(folder, 'log');
     const gate = join(folder, 'gate');
     const run = cluster.run('noteAtGate', [log, 'x', gate], { key: 'a' });
-    await expect.poll(() => cluster.stats().inFlight).toBe(1);
+    await expect.poll(() => cluster.stats().inFlight, { timeout: 30_000 }).toBe(1);
     await scene.server.kill();
     writeFileSync(gate, '');
-    await expect.poll(() => cluster.stats().inFlight).toBe(0);
+    await expect.poll(() => cluster.stats().inFlight, { timeout: 30_000 }).toBe(0);
     await new Promise((resolve) => setTimeout(resolve, 8_000)); // the fault itself
     await scene.server.restart();
     expect(await run).toBe('x');

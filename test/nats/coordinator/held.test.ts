@@ -77,7 +77,7 @@ describe('a run that was taken over', () => {
     const visit = await visits.next('a');
     proxy.swallow();
     visit.pass();
-    await expect.poll(() => older.stats().inFlight).toBe(0);
+    await expect.poll(() => older.stats().inFlight, { timeout: 30_000 }).toBe(0);
     const newer = scene.coordinator();
     await works(newer);
     await told(older);
@@ -104,7 +104,7 @@ describe('two runs of one name', () => {
     await older.ready();
     apart.link.swallow();
     const newer = scene.coordinator({ servers: apart.hub.address, jetstream });
-    await expect.poll(() => newer.stats().engine['connections']).toBe(1);
+    await expect.poll(() => newer.stats().engine['connections'], { timeout: 30_000 }).toBe(1);
     await expect(newer.ready({ timeoutMs: 1_000 })).rejects.toThrow(/worker:0 unregistered/);
     await works(older);
     apart.link.restore();

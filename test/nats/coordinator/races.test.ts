@@ -255,7 +255,9 @@ describe('SIGTERM', () => {
     expect(await worker.kill('SIGTERM')).toEqual([143, null]);
     (await visits.next('a')).pass();
     expect(await value.fetch()).toMatchObject({ pid: other.pid, attempt: 2 });
-    expect(lost).toEqual([expect.stringMatching(/^Worker worker:0 \(.*\) has left$/)]);
+    expect(lost).toEqual([
+      expect.stringMatching(/^Worker worker:0 \(.*\) has ended before its functions had$/),
+    ]);
   });
 
   it('while the server is away: it ends when it has waited long enough for it', {

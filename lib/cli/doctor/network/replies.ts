@@ -23,7 +23,7 @@ const REPLY_MS = 4_000;
 const NEXT_REPLY_MS = 400;
 
 /** The phases of a worker that is not expected to reply. */
-const GONE: readonly TaskPhase[] = ['lost', 'failed', 'import-failed', 'closed'];
+const GONE: readonly TaskPhase[] = ['lost', 'left', 'failed', 'import-failed', 'closed'];
 
 /** Whether a worker in that phase should reply. */
 export const isExpected = ({ host, phase }: TaskReadiness): boolean =>

@@ -146,6 +146,7 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   if (health !== undefined) check.detail += `; ${figuresOf(health)}`;
   if (ready && cause !== undefined) check.detail += `; ${cause}. What to do: ${remedy}`;
   check.detail += malformed(there?.dropped);
+  if (phase === 'left') return { ...check, ok: true };
   if (isThere && (ready || phase === 'leaving')) return { ...check, ok: true };
   if (ready || (!isThere && isExpected(task))) {
     return {

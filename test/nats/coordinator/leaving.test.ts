@@ -1,0 +1,51 @@
+/** Workers that end in order are no loss, and an outage of the servers is told once. */
+// @module-tag nats
+import { once } from 'node:events';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { diagnose } from '../../support/nats-doctor.ts';
+import { NatsScene, works } from '../../support/nats-scene.ts';
+import type { NatsWorker } from '../../support/nats-worker.ts';
+
+let scene: NatsScene;
+beforeEach(async () => {
+  scene = await NatsScene.open();
+});
+afterEach(() => scene.close());
+
+it('a worker that has left in order is no problem, and in no count of losses', async () => {
+  const cluster = await scene.start(2);
+  const lost: unknown[] = [];
+  cluster.on('workerLost', (worker) => lost.push(worker));
+  await works(cluster);
+  const [leaver] = scene.workers as [NatsWorker];
+  expect(await leaver.kill('SIGTERM')).toEqual([143, null]);
+  await expect
+    .poll(() => cluster.workers[0], { timeout: 30_000 })
+    .toMatchObject({ state: 'left', restarts: 0 });
+  expect(cluster.stats().engine).toMatchObject({ nodesLost: 0, restarts: 0 });
+  expect(lost).toEqual([]);
+  expect(await diagnose(scene.server.address, 'test', {})).toMatchObject({ status: 0, ok: true });
+  await works(cluster);
+  // Another takes its place, and that is no restart.
+  scene.spawn();
+  await expect
+    .poll(() => cluster.workers[0], { timeout: 30_000 })
+    .toMatchObject({ state: 'idle', restarts: 0 });
+});
+
+it('an outage of the servers is an event, and so is its end', async () => {
+  const cluster = await scene.start(1);
+  const told: string[] = [];
+  cluster.on('disconnected', ({ message }) => told.push(message));
+  cluster.on('reconnected', () => told.push('reconnected'));
+  const back = once(cluster, 'reconnected');
+  await scene.server.kill();
+  await expect.poll(() => told.length, { timeout: 30_000 }).toBe(1);
+  await scene.server.restart();
+  await back;
+  await works(cluster);
+  expect(told).toEqual([
+    expect.stringContaining('The connection to the NATS servers is lost'),
+    'reconnected',
+  ]);
+});
