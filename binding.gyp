@@ -24,6 +24,8 @@
         "native/binding/signals.cc",
         "native/binding/spawned_workers.cc",
         "native/binding/sqlite.cc",
+        "native/core/alarm.cc",
+        "native/core/background_thread.cc",
         "native/core/bounded_queue.cc",
         "native/core/busy_workers.cc",
         "native/core/coordinator.cc",

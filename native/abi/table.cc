@@ -38,7 +38,8 @@ static_assert(offsetof(allstop_table, queue_dequeue_least) == 16 + 32 * sizeof(v
 static_assert(offsetof(allstop_table, stop_after) == 16 + 35 * sizeof(void*));
 static_assert(offsetof(allstop_table, interruptible_enter) == 16 + 37 * sizeof(void*));
 static_assert(offsetof(allstop_table, variable_retain) == 16 + 39 * sizeof(void*));
-static_assert(sizeof(allstop_table) == 16 + 45 * sizeof(void*));
+static_assert(offsetof(allstop_table, interruptible_is_effective) == 16 + 45 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 46 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
 static_assert(ALLSTOP_MAX_SUPPRESSED == allstop::core::kMaxSuppressed);
@@ -499,6 +500,10 @@ void InterruptibleLeave(allstop_interruptible* guard) {
   core::Interruption::End(reinterpret_cast<core::Interruption*>(guard));
 }
 
+int InterruptibleIsEffective(const allstop_interruptible* guard) {
+  return reinterpret_cast<const core::Interruption*>(guard)->IsEffective() ? 1 : 0;
+}
+
 core::LooperThread& FromLooper(allstop_looper* looper) {
   return *reinterpret_cast<core::LooperThread*>(looper);
 }
@@ -577,6 +582,7 @@ const allstop_table& Table() {
       VariableRead,
       VariableAssign,
       VariableAssignAdd,
+      InterruptibleIsEffective,
   };
   return table;
 }

@@ -1,17 +1,13 @@
 #include "fork_line.h"
 
-#if !defined(_WIN32)
-#include <signal.h>
-#endif
-
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "../core/background_thread.h"
 #include "../core/condition_variable.h"
 #include "../core/coordinator.h"
 #include "../core/identity.h"
@@ -38,26 +34,6 @@ std::optional<ForkFrame> ReadFrame(const ChildsEnd& input) {
   std::string body(size, '\0');
   if (!input.Read(body)) return std::nullopt;
   return ForkFrame::Decode(body);
-}
-
-// Starts a thread on which no signal handler runs, and which does not keep the process alive.
-template <typename Body>
-void StartThread(Body body) {
-#if defined(_WIN32)
-  std::thread(std::move(body)).detach();
-#else
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread(std::move(body)).detach();
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-#endif
 }
 
 ForkFrame StopFrame(const core::StopRecord& record) {
@@ -89,7 +65,7 @@ class ParentEnd final : public core::Observer, public Closable {
     self->coordinator_->AddObserver(self, nullptr);
     self->coordinator_->SetInterested(*self, true);
     try {
-      StartThread([self] { self->Run(); });
+      core::StartBackgroundThread([self] { self->Run(); });
     } catch (...) {
       self->coordinator_->RemoveObserver(*self);
       throw;
@@ -237,7 +213,7 @@ class ChildEnd final : public core::Observer, public Closable {
     self->coordinator_->AddObserver(self, nullptr);
     self->coordinator_->SetInterested(*self, true);
     if (!Listen(self)) return;
-    StartThread([self] {
+    core::StartBackgroundThread([self] {
       for (;;) {
         self->AwaitWake();
         if (self->coordinator_->ShouldStop()) self->SendAll();
@@ -269,7 +245,7 @@ class ChildEnd final : public core::Observer, public Closable {
   static bool Listen(const std::shared_ptr<ChildEnd>& self) {
     self->coordinator_->AwaitAnswer();
     if (!self->Receive() && !self->has_cancelled_) return false;
-    StartThread([self] {
+    core::StartBackgroundThread([self] {
       while (self->Receive()) {
       }
       if (self->has_cancelled_) EndProcessAfter(self->orphan_grace_ms_);
@@ -291,8 +267,7 @@ class ChildEnd final : public core::Observer, public Closable {
     if (view.reported.error) SendError(Kind::kReported, view.reported);
     for (const core::SuppressedError& each : view.suppressed) {
       const core::Via via = each.origin->Get().via;
-      const bool is_reported =
-          !view.record || via == core::Via::kHook || via == core::Via::kDefer;
+      const bool is_reported = !view.record || via == core::Via::kHook || via == core::Via::kDefer;
       SendError(is_reported ? Kind::kReported : Kind::kLate, each);
     }
   }

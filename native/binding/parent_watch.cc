@@ -20,6 +20,8 @@
 #endif
 #endif
 
+#include "../core/background_thread.h"
+
 namespace allstop::binding {
 
 #if defined(_WIN32)
@@ -27,10 +29,10 @@ namespace allstop::binding {
 void ExitWithParent(std::uint64_t parent_id, std::uint64_t grace_ms) {
   const HANDLE parent = OpenProcess(SYNCHRONIZE, FALSE, static_cast<DWORD>(parent_id));
   if (parent == nullptr) return;  // the parent has ended: JavaScript sees its channel closed
-  std::thread([parent, grace_ms] {
+  core::StartBackgroundThread([parent, grace_ms] {
     WaitForSingleObject(parent, INFINITE);
     EndProcessAfter(grace_ms);
-  }).detach();
+  });
 }
 
 void EndProcessAfter(std::uint64_t grace_ms) {
@@ -109,21 +111,10 @@ void WaitForParent(pid_t parent) {
 
 void ExitWithParent(std::uint64_t parent_id, std::uint64_t grace_ms) {
   const auto parent = static_cast<pid_t>(parent_id);
-  // The new thread inherits this mask: signal handlers must not run on that thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread([parent, grace_ms] {
-      WaitForParent(parent);
-      EndProcessAfter(grace_ms);
-    }).detach();
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  core::StartBackgroundThread([parent, grace_ms] {
+    WaitForParent(parent);
+    EndProcessAfter(grace_ms);
+  });
 }
 
 void EndProcessAfter(std::uint64_t grace_ms) {

@@ -39,7 +39,7 @@ if(NOT TARGET allstop::allstop AND CXX IN_LIST _allstop_languages)
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     POSITION_INDEPENDENT_CODE ON)
   target_compile_definitions(allstop_library INTERFACE ALLSTOP_LINKED)
-  target_link_libraries(allstop_library PUBLIC allstop_headers Threads::Threads)
+  target_link_libraries(allstop_library PUBLIC allstop_headers Threads::Threads ${CMAKE_DL_LIBS})
   add_library(allstop::allstop ALIAS allstop_library)
 elseif(NOT TARGET allstop::allstop)
   message(STATUS "allstop: no target allstop::allstop, which is compiled from C++: for it, "

@@ -1,6 +1,8 @@
 # The sources of the core and of its function table, relative to native/. They are compiled
 # without Node's headers.
 set(ALLSTOP_CORE_SOURCES
+  core/alarm.cc
+  core/background_thread.cc
   core/bounded_queue.cc
   core/busy_workers.cc
   core/coordinator.cc

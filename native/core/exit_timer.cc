@@ -1,164 +1,97 @@
 // Invariants, cited below by number.
 //
-//  1. The coordinator alone decides whether a countdown runs, and since when: the timer's thread
-//     reads the current stop (View) each time a watch is `changed_`, and once more before it ends
-//     the process. OnStop and OnClear carry no state, they only set `changed_`. This matters
+//  1. The coordinator alone decides whether a countdown runs, and since when: Ring reads the
+//  current
+//     stop (View). OnStop and OnClear carry no state, they only have Ring called. This matters
 //     because observers are called with no lock held: a stop and the clear that followed it may
-//     arrive here in the wrong order.
-//  2. No coordinator is called, and no watch destroyed, while mutex_ is held. This matters because
-//     a coordinator calls OnStop on any thread, which takes mutex_.
-//  3. After the thread has been started, the way to the end of the process allocates nothing that
-//     it could not do without: a report that finds no memory is left out, the end comes all the
-//     same.
-//  4. The thread waits for nobody: it writes to standard error only what the other end has room
-//     for, and reads the requester as far as it is known. This matters because the program that
-//     hangs may be the reader of standard error, or the formatter of the stack.
+//     arrive here in the wrong order, and both may arrive after the end of the watch.
+//  2. A ring that is set for too early a time does no harm: Ring asks the clock.
+//  3. The way to the end of the process allocates nothing that it could not do without: a report
+//     that finds no memory is left out, the end comes all the same.
+//  4. The helper thread waits for nobody: it writes to standard error only what the other end has
+//     room for, and reads the requester as far as it is known. This matters because the program
+//     that hangs may be the reader of standard error, or the formatter of the stack.
 #include "exit_timer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
 
-#include "condition_variable.h"
+#include "alarm.h"
 #include "exit_report.h"
+#include "of_this_process.h"
 
 namespace allstop::core {
 namespace {
 
-class ExitTimer {
- public:
-  // Never destroyed, since its thread never ends.
-  static ExitTimer& Get() {
-    static ExitTimer* const timer = new ExitTimer;
-    return *timer;
+struct Watch final : Observer, Alarm {
+  Watch(std::shared_ptr<Coordinator> watched, double span, std::optional<int> code,
+        std::string description)
+      : coordinator(std::move(watched)),
+        ms(span),
+        exit_code(code),
+        link(coordinator->AddLink(std::move(description))) {}
+  ~Watch() override { Alarm::End(); }
+
+  void OnStop() override { RingAt(Clock::now()); }
+  void OnClear() override { RingAt(Clock::now()); }
+
+  void Ring() noexcept override {
+    const std::optional<Clock::time_point> end = CountdownEnd();
+    if (!end) return;
+    if (Clock::now() >= *end) EndProcess(*coordinator, ms, exit_code);
+    RingAt(*end);
   }
 
-  std::uint64_t Add(const std::shared_ptr<Coordinator>& coordinator, double ms,
-                    std::optional<int> exit_code, std::string description) {
-    auto watch = std::make_shared<Watch>();
-    watch->coordinator = coordinator;
-    watch->ms = ms;
-    watch->exit_code = exit_code;
-    watch->link = coordinator->AddLink(std::move(description));
-    std::uint64_t id = 0;
+  // As the coordinator is now; empty: it is not stopped.
+  std::optional<Clock::time_point> CountdownEnd() const noexcept {
     try {
-      coordinator->AddObserver(watch, nullptr);
-      coordinator->SetInterested(*watch, true);
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (!running_) {
-        std::thread([this] { Run(); }).detach();
-        running_ = true;
-      }
-      id = next_id_++;
-      watches_.emplace(id, watch);
-    } catch (...) {
-      Detach(*watch);
-      throw;
-    }
-    changed_.notify_one();  // it is `changed` from the beginning: the coordinator may be stopped
-    return id;
-  }
-
-  void Remove(std::uint64_t id) {
-    std::shared_ptr<Watch> removed;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      const auto found = watches_.find(id);
-      if (found == watches_.end()) return;
-      removed = std::move(found->second);
-      watches_.erase(found);
-    }
-    Detach(*removed);
-  }
-
- private:
-  struct Watch : Observer {
-    std::shared_ptr<Coordinator> coordinator;
-    double ms = 0;
-    std::optional<int> exit_code;
-    std::uint64_t link = 0;
-    Clock::time_point began = Clock::now();
-
-    // Guarded by ExitTimer::mutex_.
-    bool changed = true;
-    std::optional<Clock::time_point> end;  // of the countdown; empty: none runs
-
-    void OnStop() override { Get().Changed(*this); }
-    void OnClear() override { Get().Changed(*this); }
-  };
-
-  void Changed(Watch& watch) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      watch.changed = true;
-    }
-    changed_.notify_one();
-  }
-
-  // Breaks the circle of references between the watch and the coordinator.
-  static void Detach(Watch& watch) {
-    watch.coordinator->RemoveObserver(watch);
-    watch.coordinator->RemoveLink(watch.link);
-  }
-
-  // When the countdown of the watch ends, as its coordinator is now; empty: it is not stopped.
-  static std::optional<Clock::time_point> EndOf(const Watch& watch) {
-    try {
-      const auto record = watch.coordinator->View().record;
+      const auto record = coordinator->View().record;
       if (!record) return std::nullopt;
-      return Deadline::After(watch.ms, std::max(record->requested_at, watch.began)).at();
+      return Deadline::After(ms, std::max(record->requested_at, began)).at();
     } catch (...) {  // no memory
       return Clock::now() + std::chrono::milliseconds(50);
     }
   }
 
-  void Run() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      std::shared_ptr<Watch> next;
-      for (const auto& [id, watch] : watches_) {
-        if (watch->changed || !next || IsSooner(*watch, *next)) next = watch;
-        if (watch->changed) break;
-      }
-      if (!next || (!next->changed && !next->end)) {
-        next.reset();
-        changed_.wait(lock);
-        continue;
-      }
-      const bool is_due = !next->changed && Clock::now() >= *next->end;
-      if (!next->changed && !is_due) {
-        const Clock::time_point nearest = *next->end;
-        next.reset();
-        changed_.wait_until(lock, nearest);
-        continue;
-      }
-      next->changed = false;
-      lock.unlock();
-      const std::optional<Clock::time_point> end = EndOf(*next);
-      if (is_due && end && Clock::now() >= *end) {
-        EndProcess(*next->coordinator, next->ms, next->exit_code);
-      }
-      lock.lock();
-      next->end = end;
-      // A watch that was removed meanwhile must not be destroyed under the lock (invariant 2).
-      lock.unlock();
-      next.reset();
-      lock.lock();
-    }
+  // Breaks the circle of references between the watch and the coordinator.
+  void Detach() {
+    Alarm::End();
+    coordinator->RemoveObserver(*this);
+    coordinator->RemoveLink(link);
   }
 
-  static bool IsSooner(const Watch& a, const Watch& b) {
-    return a.end && (!b.end || *a.end < *b.end);
+  const std::shared_ptr<Coordinator> coordinator;
+  const double ms;
+  const std::optional<int> exit_code;
+  const std::uint64_t link;
+  const Clock::time_point began = Clock::now();
+};
+
+// The watches of this process, by id.
+class Watches {
+ public:
+  std::uint64_t Add(std::shared_ptr<Watch> watch) {
+    // Not an id of a parent process, which may still be cancelled in a forked one.
+    static std::atomic<std::uint64_t> next_id{1};
+    const std::uint64_t id = next_id++;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    watches_.emplace(id, std::move(watch));
+    return id;
   }
 
+  // Null if the process has none with this id.
+  std::shared_ptr<Watch> Take(std::uint64_t id) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto taken = watches_.extract(id);
+    return taken.empty() ? nullptr : taken.mapped();
+  }
+
+ private:
   std::mutex mutex_;
-  ConditionVariable changed_;
-  // Guarded by mutex_.
-  bool running_ = false;
-  std::uint64_t next_id_ = 1;
-  std::map<std::uint64_t, std::shared_ptr<Watch>> watches_;
+  std::map<std::uint64_t, std::shared_ptr<Watch>> watches_;  // guarded by mutex_
 };
 
 }  // namespace
@@ -166,11 +99,21 @@ class ExitTimer {
 std::uint64_t ExitAfterStop(const std::shared_ptr<Coordinator>& coordinator, double ms,
                             std::optional<int> exit_code, std::string description) {
   if (Deadline::After(ms).IsNever()) return 0;
-  return ExitTimer::Get().Add(coordinator, ms, exit_code, std::move(description));
+  const auto watch = std::make_shared<Watch>(coordinator, ms, exit_code, std::move(description));
+  try {
+    coordinator->AddObserver(watch, nullptr);
+    coordinator->SetInterested(*watch, true);
+    watch->RingAt(Clock::now());  // the coordinator may be stopped
+    return OfThisProcess<Watches>::Get().Add(watch);
+  } catch (...) {
+    watch->Detach();
+    throw;
+  }
 }
 
 void CancelExitAfterStop(std::uint64_t id) {
-  if (id != 0) ExitTimer::Get().Remove(id);
+  Watches* const watches = OfThisProcess<Watches>::Find();
+  if (const auto watch = watches ? watches->Take(id) : nullptr) watch->Detach();
 }
 
 }  // namespace allstop::core

@@ -19,8 +19,8 @@ namespace allstop::core {
 // destructor runs. ClearStop calls a running countdown off; the next stop starts another one.
 //
 // Keeps the coordinator alive until CancelExitAfterStop. `description` is listed as a link
-// (Coordinator::AddLink). Returns an id, or 0 if `ms` is never. Any thread. The first call starts
-// a thread that serves the process, sleeps until the nearest end, and never ends.
+// (Coordinator::AddLink). Returns an id, or 0 if `ms` is never. Any thread. A
+// process that is forked meanwhile is not ended.
 std::uint64_t ExitAfterStop(const std::shared_ptr<Coordinator>& coordinator, double ms,
                             std::optional<int> exit_code, std::string description);
 

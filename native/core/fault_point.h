@@ -58,7 +58,7 @@ enum class FaultPoint : std::uint8_t {
   kWaitBegins,         // BoundedQueue: a first try has failed, the wait has not begun
   kQueueNotifies,      // BoundedQueue: the mutex is released, nobody is notified yet
   kQueueHearsStop,     // BoundedQueue::OnStop: the generation is read, the waits do not know it
-  kTimerIsDue,         // StopTimer: the stop is out of the list, not requested yet
+  kTimerIsDue,         // StopTimer: a courier has taken the stop, not requested yet
   kBellIsMarked,       // Doorbell::Ring: the bell counts as rung, the event loop is not called yet
   kBellIsServed,       // Doorbell::Serve: the bell counts as unrung, JavaScript has not looked yet
   kEnvironmentCloses,  // Environment::Close: the doorbell is silent, the threads have not ended

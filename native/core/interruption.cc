@@ -2,107 +2,19 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <mutex>
-#include <thread>
 #include <utility>
-
-#include "condition_variable.h"
 
 #ifdef _WIN32
 #ifndef NOMINMAX
 #define NOMINMAX
 #endif
 #include <windows.h>
-#else
-#include <unistd.h>
 #endif
-
-// Invariants.
-//
-//  1. A thread is kicked under mutex_, and only while its Interruption is in stopped_. The
-//     destructor takes it out under mutex_, on the thread itself. So the thread is alive whenever
-//     it is kicked, and its id is its own.
-//  2. When Remove has returned, the stop callback has been removed before, so nothing puts the
-//     Interruption back.
-//  3. mutex_ is a leaf: no other lock is taken under it, and no function that may block is called.
-//     A stop callback, which must not block, may take it.
-//  4. A stop needs neither memory nor a new thread: the thread was started by the first
-//     Interruption, and the nodes of stopped_ belong to the Interruptions.
 
 namespace allstop::core {
-
-class Interrupter {
- public:
-  // Never destroyed, since its thread never ends.
-  static Interrupter& Get() {
-    static Interrupter* const interrupter = new Interrupter;
-    return *interrupter;
-  }
-
-  void Start() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (running_) return;
-    std::thread([this] { Run(); }).detach();
-    running_ = true;
-  }
-
-  // A stop callback: any thread.
-  void OnStop(Interruption& interruption) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    interruption.is_stopped_ = true;
-    interruption.due_ = Clock::time_point::min();
-    interruption.distance_ = std::chrono::milliseconds(1);
-    stopped_.splice(stopped_.end(), interruption.unlisted_, interruption.place_);
-    stopped_changed_.notify_one();
-  }
-
-  void Remove(Interruption& interruption) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!interruption.is_stopped_) return;
-    interruption.unlisted_.splice(interruption.unlisted_.end(), stopped_, interruption.place_);
-  }
-
- private:
-  static constexpr std::chrono::milliseconds kLongest{100};
-
-  void Run() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      if (stopped_.empty()) {
-        stopped_changed_.wait(lock);
-        continue;
-      }
-      const Clock::time_point now = Clock::now();
-      Clock::time_point nearest = Clock::time_point::max();
-      for (Interruption* const each : stopped_) {
-        if (each->due_ <= now) {
-          each->kick_.Kick();
-          each->due_ = now + each->distance_;
-          each->distance_ = std::min<Clock::duration>(2 * each->distance_, kLongest);
-        }
-        nearest = std::min(nearest, each->due_);
-      }
-      stopped_changed_.wait_until(lock, nearest);
-    }
-  }
-
-  std::mutex mutex_;
-  ConditionVariable stopped_changed_;
-  // Guarded by mutex_.
-  bool running_ = false;
-  std::list<Interruption*> stopped_;
-};
-
 namespace {
 
-long ThisProcess() {
-#ifdef _WIN32
-  return 0;  // no process is forked
-#else
-  return getpid();
-#endif
-}
+constexpr std::chrono::milliseconds kLongest{100};
 
 // Restores what a failed system call has left for its caller.
 class KeptError {
@@ -142,14 +54,19 @@ void Interruption::End(Interruption* interruption) noexcept {
 
 Interruption::Interruption(std::shared_ptr<Coordinator> coordinator)
     : coordinator_(std::move(coordinator)), process_(ThisProcess()) {
-  Interrupter::Get().Start();
   callback_ = coordinator_->OnStop(
-      [](void* self) { Interrupter::Get().OnStop(*static_cast<Interruption*>(self)); }, this);
+      [](void* self) { static_cast<Interruption*>(self)->RingAt(Clock::time_point::min()); }, this);
 }
 
 Interruption::~Interruption() {
   if (callback_) coordinator_->RemoveStopCallback(*callback_);
-  Interrupter::Get().Remove(*this);
+  Alarm::End();
+}
+
+void Interruption::Ring() noexcept {
+  kick_.Kick();
+  RingAt(Clock::now() + distance_);
+  distance_ = std::min<Clock::duration>(2 * distance_, kLongest);
 }
 
 }  // namespace allstop::core

@@ -1,5 +1,5 @@
-// Requests stops at deadlines. A native thread makes the requests, so they come in time even if
-// all JavaScript threads are busy.
+// Requests stops at deadlines. Native threads do that, so they come in time even if all JavaScript
+// threads are busy, and if a stop callback keeps its thread.
 #ifndef ALLSTOP_CORE_STOP_TIMER_H_
 #define ALLSTOP_CORE_STOP_TIMER_H_
 
@@ -13,8 +13,8 @@ namespace allstop::core {
 
 // Requests the stop when the deadline passes; the coordinator is kept alive until then. Returns
 // an id for CancelScheduledStop, or 0 if the deadline is never. Any thread. With a description
-// a scheduled stop is a link (Coordinator::AddLink) until it is requested or cancelled. The first
-// call starts a thread that serves the process, sleeps until the nearest deadline, and never ends.
+// a scheduled stop is a link (Coordinator::AddLink) until it is requested or cancelled.
+// In a process that was forked, the parent's are not requested.
 std::uint64_t ScheduleStop(const std::shared_ptr<Coordinator>& coordinator, Deadline deadline,
                            StopRequest request, std::string description = {});
 

@@ -24,6 +24,8 @@ ThreadKick::~ThreadKick() { CloseHandle(thread_); }
 
 void ThreadKick::Kick() noexcept { CancelSynchronousIo(thread_); }
 
+bool ThreadKick::IsEffective() const noexcept { return true; }
+
 }  // namespace allstop::core
 
 #else
@@ -161,6 +163,8 @@ ThreadKick::~ThreadKick() {
   pthread_setspecific(own_key.load(), nullptr);
   delete &own_;
 }
+
+bool ThreadKick::IsEffective() const noexcept { return HandlesKicks(own_.signal); }
 
 void ThreadKick::Kick() noexcept {
   if (!HandlesKicks(own_.signal)) return;

@@ -6,8 +6,8 @@
 //  1. A signal is sent only to a thread that has a ThreadKick, and only while the handler of this
 //     file is installed for that signal. This matters because the system call of any other thread
 //     must not be interrupted, and because the default action of the signal ends the process.
-//  2. The owner of a ThreadKick calls Kick and the destructor one at a time (interruption.cc: under
-//     Interrupter::mutex_, or after the last Kick). This matters because a thread's id may be
+//  2. The owner of a ThreadKick calls Kick and the destructor one at a time (interruption.h:
+//     by Alarm::Ring, and after its end). This matters because a thread's id may be
 //     given to another thread as soon as the thread has ended.
 //  3. At most 16 signals are on their way to a thread: real-time signals queue, and a thread that
 //     does not get round to them would fill the queue of the user. One would not do:
@@ -45,6 +45,9 @@ class ThreadKick {
   // Ends the system call in which the thread is blocked, if it is blocked in one. Any thread; does
   // not block.
   void Kick() noexcept;
+  // False: another handler has been installed for the signal, so Kick does nothing. The thread
+  // itself; a system call.
+  bool IsEffective() const noexcept;
 
  private:
 #ifdef _WIN32

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -157,6 +159,46 @@ TEST(StopTimerTest, ItsCallbacksMayScheduleAndCancel) {
   EXPECT_TRUE(story.cancelled);
   EXPECT_FALSE(never->ShouldStop());
 }
+
+// A stop callback that keeps its thread (it should not) keeps no other stop.
+TEST(StopTimerTest, ACallbackThatBlocksDelaysNoOtherDeadline) {
+  test::Gate leave;
+  std::vector<std::shared_ptr<Coordinator>> blocked;
+  for (int i = 0; i < 3; ++i) {
+    blocked.push_back(MakeCoordinator());
+    blocked[i]->OnStop([](void* gate) { static_cast<test::Gate*>(gate)->Wait(); }, &leave);
+    ScheduleStop(blocked[i], Deadline::After(0), DeadlineExceeded());
+    EXPECT_TRUE(StopsByItself(blocked[i]));
+  }
+  const auto other = MakeCoordinator();
+  ScheduleStop(other, Deadline::After(0), DeadlineExceeded());
+  EXPECT_TRUE(StopsByItself(other));
+  leave.Open();
+  // Their threads have left the gate before it is gone.
+  for (const auto& each : blocked) {
+    while (each.use_count() > 1) std::this_thread::yield();
+  }
+}
+
+#ifndef _WIN32
+TEST(StopTimerTest, ItsThreadsTakeNoSignalOfTheProgram) {
+  const auto coordinator = MakeCoordinator();
+  std::promise<bool> is_blocked;
+  coordinator->OnStop(
+      [](void* promise) {
+        sigset_t mask;
+        pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+        const bool blocked = sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGUSR1) == 1;
+        static_cast<std::promise<bool>*>(promise)->set_value(blocked);
+      },
+      &is_blocked);
+  ScheduleStop(coordinator, Deadline::After(0), DeadlineExceeded());
+  EXPECT_TRUE(is_blocked.get_future().get());
+  sigset_t own;
+  pthread_sigmask(SIG_SETMASK, nullptr, &own);
+  EXPECT_EQ(sigismember(&own, SIGTERM), 0) << "the mask of the caller is what it was";
+}
+#endif
 
 TEST(StopTimerTest, ACancelThatRacesWithTheDeadlineIsRightAboutWhoWon) {
   for (int round = 0; round < 300; ++round) {

@@ -49,7 +49,7 @@ extern "C" {
 #endif
 
 #define ALLSTOP_ABI_MAJOR 1u
-#define ALLSTOP_ABI_MINOR 6u
+#define ALLSTOP_ABI_MINOR 7u
 
 /** True if the installed package is new enough for `table` to have the function `member`. */
 #define ALLSTOP_HAS(table, member) \
@@ -263,6 +263,8 @@ typedef struct allstop_table {
                                     const void *values, size_t count);
   allstop_status (*variable_assign_add)(allstop_variable_state *variable, uint32_t type,
                                         const void *deltas, size_t count);
+  /* Since 1.7 */
+  int (*interruptible_is_effective)(const allstop_interruptible *guard);
 } allstop_table;
 
 /** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a
@@ -508,9 +510,9 @@ static inline void allstop_callback_release(const allstop_coordinator *coord,
  * A stop that comes earlier does not call the deadline off: the coordinator is kept alive, and the
  * deadline is listed by `explain()`, until the time has passed or the deadline is called off.
  *
- * The native thread is made by the first deadline of a process. A process that is forked after that
- * has a copy of everything but the thread: a deadline that is set there is never met, though this
- * returns ALLSTOP_OK.
+ * The native thread is made by the first deadline of a process, and keeps the library in memory. A
+ * process that is forked has a native thread of its own when it sets its first deadline; the
+ * deadlines that were set before it was forked are its parent's.
  *
  * @param timeout_ms 0: at once, on that native thread; INFINITY: never
  * @param[out] deadline the deadline. Free it with allstop_deadline_release; NULL unless
@@ -551,14 +553,15 @@ static inline void allstop_deadline_release(const allstop_coordinator *coord,
  * without SA_RESTART: on Linux the highest real-time signal below SIGRTMAX that has no handler, on
  * other systems SIGURG or SIGIO. The signal is opened in the mask of this thread alone, and no
  * other thread gets it. Handler and sending thread are made by the first guard of the process, and
- * stay. On Windows CancelSynchronousIo is called. Not ended are: calls that are made again at EINTR
- * before they return to you (pthread_mutex_lock, pthread_cond_wait, pthread_join,
- * std::this_thread::sleep_for, glibc's stdio), a wait of the kernel that no signal ends, and
- * computing.
+ * stay. If another handler is installed for the signal while there is a guard, the guard interrupts
+ * nothing any more (allstop_interruptible_is_effective); a guard that is made after that takes
+ * another signal, unless this thread has an older guard. On Windows CancelSynchronousIo is called.
+ * Not ended are: calls that are made again at EINTR before they return to you (pthread_mutex_lock,
+ * pthread_cond_wait, pthread_join, std::this_thread::sleep_for, glibc's stdio), a wait of the
+ * kernel that no signal ends, and computing.
  *
  * In a process that the thread forks, the copy of the guard does nothing; it may be left. A new
- * guard does nothing there either: the process has no sending thread, and makes none if its parent
- * had one.
+ * guard interrupts there, too.
  *
  * @param[out] guard the guard. Leave it on this thread, before the thread ends, with
  *   allstop_interruptible_leave. It holds its own reference to the coordinator's state. NULL unless
@@ -583,6 +586,21 @@ static inline allstop_status allstop_interruptible_enter(const allstop_coordinat
 static inline void allstop_interruptible_leave(const allstop_coordinator *coord,
                                                allstop_interruptible *guard) {
   if (guard != NULL) coord->table->interruptible_leave(guard);
+}
+
+/**
+ * Tells whether a stop still interrupts this thread because of the guard: not if another handler
+ * has been installed for the signal since, nor in a process that was forked. Call it on the thread
+ * that made the guard. Does not block. Since 1.7; with an older package, every guard counts as
+ * effective.
+ *
+ * @returns 0 for NULL
+ */
+static inline int allstop_interruptible_is_effective(const allstop_coordinator *coord,
+                                                     const allstop_interruptible *guard) {
+  if (guard == NULL) return 0;
+  if (!ALLSTOP_HAS(coord->table, interruptible_is_effective)) return 1;
+  return coord->table->interruptible_is_effective(guard);
 }
 
 /**

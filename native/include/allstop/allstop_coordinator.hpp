@@ -184,6 +184,7 @@ constexpr allstop_table EmptyTable() {
     return ALLSTOP_OK;
   };
   table.interruptible_leave = [](allstop_interruptible*) {};
+  table.interruptible_is_effective = [](const allstop_interruptible*) { return 0; };
   return table;
 }
 inline constexpr allstop_table kEmptyTable = EmptyTable();

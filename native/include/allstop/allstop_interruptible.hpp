@@ -37,7 +37,7 @@ inline namespace not_catching {
 /// blocks.
 ///
 /// With an empty Coordinator, or a package older than 1.5 of allstop.h, the guard does nothing; nor
-/// in a process that was forked (allstop_interruptible_enter).
+/// does its copy in a process that was forked (allstop_interruptible_enter).
 ///
 /// @throws std::bad_alloc, from the constructor, if no memory, no thread or no signal without a
 ///   handler is left. Without exceptions, the process ends.
@@ -52,8 +52,11 @@ class Interruptible {
   Interruptible& operator=(const Interruptible&) = delete;
   ~Interruptible() { allstop_interruptible_leave(&handle_, guard_); }
 
-  /// False if the guard does nothing.
-  explicit operator bool() const noexcept { return guard_ != nullptr; }
+  /// False if the guard does nothing: also if another handler has been installed for its signal
+  /// since (by a library, with sigaction). A system call (since 1.7 of allstop.h).
+  explicit operator bool() const noexcept {
+    return allstop_interruptible_is_effective(&handle_, guard_) != 0;
+  }
 
  private:
   const allstop_coordinator handle_;  // its state is kept by guard_

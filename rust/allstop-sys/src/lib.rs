@@ -1,4 +1,4 @@
-//! The C interface of allstop, version 1.6 (`allstop.h`), and what its header does inline: from a
+//! The C interface of allstop, version 1.7 (`allstop.h`), and what its header does inline: from a
 //! JavaScript value to a handle, and keeping the addon in memory.
 //!
 //! Nothing is linked. A handle brings the table of functions of the installed package, and the
@@ -6,14 +6,14 @@
 //! `allstop` is the safe interface.
 #![allow(non_camel_case_types)]
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod node;
 pub use node::{from_napi, pin_module};
 
 pub const ALLSTOP_ABI_MAJOR: u32 = 1;
-pub const ALLSTOP_ABI_MINOR: u32 = 6;
+pub const ALLSTOP_ABI_MINOR: u32 = 7;
 
 pub type allstop_status = i32;
 pub const ALLSTOP_OK: allstop_status = 0;
@@ -185,6 +185,8 @@ pub struct allstop_table {
     pub variable_read: function!((*mut allstop_variable_state, u32, *mut c_void, usize) -> allstop_status),
     pub variable_assign: function!((*mut allstop_variable_state, u32, *const c_void, usize) -> allstop_status),
     pub variable_assign_add: function!((*mut allstop_variable_state, u32, *const c_void, usize) -> allstop_status),
+    // Since 1.7
+    pub interruptible_is_effective: function!((*const allstop_interruptible) -> c_int),
 }
 
 /// The offset of a member of the table, for [`has`].

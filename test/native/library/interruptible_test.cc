@@ -283,6 +283,23 @@ TEST(InterruptibleTest, NoSignalIsSentWhoseHandlerWasTakenAway) {
   }
 }
 
+TEST(InterruptibleTest, AGuardWhoseSignalAnotherHandlerHasTakenIsFalse) {
+  test::BlockingCalls calls;
+  const Coordinator coord = Coordinator::Create();
+  const int signal = Signal(coord);
+  {
+    const Interruptible guard(coord);
+    EXPECT_TRUE(guard);
+    struct sigaction own = {};
+    own.sa_handler = [](int) { ++handled; };
+    sigaction(signal, &own, nullptr);
+    EXPECT_FALSE(guard);
+  }
+  GuardedCall guarded(coord, calls.All().front().block);  // by another signal
+  coord.RequestStop();
+  guarded.ExpectInterrupted();
+}
+
 TEST(InterruptibleTest, NoSignalLeftIsAnError) {
   struct sigaction own = {};
   own.sa_handler = [](int) {};

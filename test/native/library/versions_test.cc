@@ -134,7 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
     OneDot, EveryVersionTest,
     testing::Values(offsetof(allstop_table, create), offsetof(allstop_table, looper_create),
                     offsetof(allstop_table, request_stop2), offsetof(allstop_table, stop_after),
-                    offsetof(allstop_table, interruptible_enter), sizeof(allstop_table)));
+                    offsetof(allstop_table, interruptible_enter),
+                    offsetof(allstop_table, interruptible_is_effective), sizeof(allstop_table)));
 
 }  // namespace
 }  // namespace allstop

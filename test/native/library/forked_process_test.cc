@@ -1,0 +1,61 @@
+// What works in a process that was forked when the library had threads already.
+#include <gtest/gtest.h>
+
+// ThreadSanitizer ends a process that was forked from one with several threads when it makes a
+// thread.
+#if !defined(_WIN32) && !defined(__SANITIZE_THREAD__)
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <allstop/allstop.hpp>
+#include <cerrno>
+#include <chrono>
+
+namespace allstop {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+// The child ends with 0 if `body` returns true there.
+template <typename Body>
+bool HoldsInAFork(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(body() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status == 0;
+}
+
+TEST(ForkedProcessTest, MeetsItsOwnDeadlinesAndNotThoseOfItsParent) {
+  const Coordinator parents = Coordinator::Create();
+  const Coordinator other = Coordinator::Create();
+  Deadline of_parent = parents.StopAfter(milliseconds(30));
+  EXPECT_TRUE(HoldsInAFork([&] {
+    const Coordinator own = Coordinator::Create();
+    const Deadline deadline = own.StopAfter(milliseconds(60));
+    of_parent = other.StopAfter(hours(1));  // calls off what is the parent's
+    return own.WaitForStop() && !parents.ShouldStop();
+  }));
+  EXPECT_TRUE(parents.WaitForStop());
+}
+
+TEST(ForkedProcessTest, InterruptsItsSystemCalls) {
+  const Coordinator coord = Coordinator::Create();
+  { const Interruptible starts_the_helper_thread(coord); }
+  EXPECT_TRUE(HoldsInAFork([&] {
+    const Interruptible guard(coord);
+    const Deadline deadline = coord.StopAfter(milliseconds(10));
+    return guard && pause() == -1 && errno == EINTR && coord.ShouldStop();
+  }));
+  EXPECT_FALSE(coord.ShouldStop());
+}
+
+}  // namespace
+}  // namespace allstop
+
+#endif

@@ -1,0 +1,13 @@
+// A plugin that links the library: plugin_test.cc loads and unloads it.
+#include <allstop/allstop.hpp>
+
+// Leaves a deadline behind, which calls `on_stop`, and gives a thread a guard for a moment.
+extern "C" __attribute__((visibility("default"))) bool plugin_run(void (*on_stop)(void*),
+                                                                  void* context) {
+  const auto coord = allstop::Coordinator::Create();
+  static allstop_callback* callback = nullptr;
+  if (allstop_on_stop(coord.handle(), on_stop, context, &callback) != ALLSTOP_OK) return false;
+  const allstop::Interruptible guard(coord);
+  allstop_deadline* deadline = nullptr;  // never released
+  return guard && allstop_stop_after(coord.handle(), 50, &deadline) == ALLSTOP_OK;
+}
