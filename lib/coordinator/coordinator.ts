@@ -44,6 +44,7 @@ import {
   stopOnClose,
 } from './links.ts';
 import { endScope, runIn } from './nursery.ts';
+import { report, requestPlainStop } from './requests.ts';
 import { checkSignals, stopOnSignals } from './signal-links.ts';
 import type { StopRecord } from './stop-record.ts';
 import { type CoordinatorForkOptions, fork } from './threads/fork.ts';
@@ -60,6 +61,7 @@ import { type CoordinatorSpawnOptions, currentAttachment, spawn } from './thread
 import type { Timeline } from './timeline/events.ts';
 import { timeline } from './timeline/timeline.ts';
 import { adoptWorkers, stopOnUncaught } from './uncaught-links.ts';
+import { waitForStop, waitForStopSync } from './waits.ts';
 
 // V8 treats an imported binding as mutable. With a constant of this module, it compiles the
 // address of the array into `shouldStop()`.
@@ -131,13 +133,13 @@ export class Coordinator implements AsyncDisposable {
     }
     const attachment = this.#attachment;
     this.#nearWord = indexOfNearWord(attachment);
-    attachment.facade = this;
+    attachment.belongTo(this);
     attachment.native.bindCapsule(this);
     collected.register(this, new WeakRef(attachment));
   }
 
   static #adopt(attachment: Attachment): Coordinator {
-    const existing = attachment.facade;
+    const existing = attachment.coordinator;
     if (existing !== undefined) return existing as Coordinator;
     adopted = attachment;
     try {
@@ -273,8 +275,7 @@ export class Coordinator implements AsyncDisposable {
    * of listeners without a warning.
    */
   get signal(): AbortSignal {
-    this.#attachment.signalWasRead = true;
-    return this.#attachment.signal;
+    return this.#attachment.giveSignal();
   }
 
   /** Whether a `join()` has completed since the last `clearStop()`. */
@@ -298,7 +299,7 @@ export class Coordinator implements AsyncDisposable {
 
   /** Who stopped the coordinator, when and why; undefined while `shouldStop()` is false. */
   get stopRecord(): StopRecord | undefined {
-    return this.#attachment.record();
+    return this.#attachment.errors.record();
   }
 
   /**
@@ -310,8 +311,8 @@ export class Coordinator implements AsyncDisposable {
   requestStop(error?: unknown): void {
     const stack = (): string => callSite(this.requestStop);
     if (error === undefined || error === null) {
-      this.#attachment.requestPlainStop({ via: 'call', stack });
-    } else if (this.#attachment.report(error, { via: 'call', stack }) === 'refused') {
+      requestPlainStop(this.#attachment, { via: 'call', stack });
+    } else if (report(this.#attachment, error, { via: 'call', stack }) === 'refused') {
       throw error;
     }
   }
@@ -346,7 +347,7 @@ export class Coordinator implements AsyncDisposable {
       checkDuration('timeoutMs', timeoutMs);
       const { signal } = checkOptions('options', options, ['signal']);
       if (signal !== undefined) checkSignal('options.signal', signal);
-      return this.#attachment.waitForStop(timeoutMs, signal);
+      return waitForStop(this.#attachment, timeoutMs, signal);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -359,7 +360,7 @@ export class Coordinator implements AsyncDisposable {
    */
   waitForStopSync(timeoutMs: number = Number.POSITIVE_INFINITY): boolean {
     checkDuration('timeoutMs', timeoutMs);
-    return this.#attachment.waitForStopSync(timeoutMs);
+    return waitForStopSync(this.#attachment, timeoutMs);
   }
 
   /**
@@ -399,15 +400,15 @@ export class Coordinator implements AsyncDisposable {
   stopOnException(fn: () => unknown): unknown {
     checkFunction('fn', fn);
     const attachment = this.#attachment; // if `this` is wrong, throws before `fn` has run
-    const report = (error: unknown): undefined => {
-      if (attachment.report(error, { via: 'exception' }) === 'refused') throw error;
+    const swallow = (error: unknown): undefined => {
+      if (report(attachment, error, { via: 'exception' }) === 'refused') throw error;
     };
     try {
       const result = fn();
       // Not Promise.resolve(result), which may return `result` itself, with a `catch` of its own.
-      return isThenable(result) ? new Promise((resolve) => resolve(result)).catch(report) : result;
+      return isThenable(result) ? new Promise((resolve) => resolve(result)).catch(swallow) : result;
     } catch (error) {
-      return report(error);
+      return swallow(error);
     }
   }
 
@@ -415,7 +416,7 @@ export class Coordinator implements AsyncDisposable {
   raiseRequestedException(): void {
     const record = this.#attachment.native.stop();
     if (record === null || record.error === null || STOP_KINDS[record.kind] !== 'error') return;
-    throw this.#attachment.give(record.error);
+    throw this.#attachment.errors.give(record.error);
   }
 
   /**

@@ -4,6 +4,7 @@ import { debuglog } from 'node:util';
 import { isMainThread, threadId as ownThreadId } from 'node:worker_threads';
 import type { NativeAttachment, RequesterOptions, StopOutcome } from '../native/binding.ts';
 import { threadName as ownThreadName } from '../native/native.ts';
+import type { ErrorsHere } from './errors-here.ts';
 
 const log = debuglog('allstop');
 
@@ -23,7 +24,7 @@ const looked = new WeakMap<AttachmentLike, string>();
 /** What this needs of an Attachment. */
 type AttachmentLike = {
   readonly native: Pick<NativeAttachment, 'name' | 'record' | 'stop'>;
-  errorOf(bytes: Uint8Array): { value: unknown };
+  readonly errors: Pick<ErrorsHere, 'of'>;
 };
 
 /** For an error that this thread has reported. */
@@ -35,7 +36,7 @@ export function logReport(
 ): void {
   const deed = DEEDS[outcome];
   if (!log.enabled || deed === undefined) return;
-  write(attachment.native.name, deed, by, attachment.errorOf(bytes).value);
+  write(attachment.native.name, deed, by, attachment.errors.of(bytes).value);
 }
 
 /**
@@ -50,7 +51,7 @@ export function logNativeStop(attachment: AttachmentLike): void {
   const { error, requester } = attachment.native.record() ?? {};
   if (!error || requester === undefined) return;
   if (!requester.native && requester.via !== 'timeout') return;
-  write(attachment.native.name, 'recorded', requester, attachment.errorOf(error).value);
+  write(attachment.native.name, 'recorded', requester, attachment.errors.of(error).value);
 }
 
 function write(coordinator: string, deed: string, by: RequesterOptions, error: unknown): void {

@@ -7,6 +7,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { Link } from './link.ts';
+import { report, reportBeside } from './requests.ts';
 import { runAtEnd } from './threads/tasks.ts';
 import { Watch } from './threads/watch.ts';
 
@@ -55,8 +56,8 @@ async function call(
     await inItsContext(() => runAtEnd(attachment, watch, run, run));
   } catch (error) {
     const from = { via: 'defer', threadName: name } as const;
-    if (isThrowing) attachment.report(error, { ...from, hasCaller: false, isThrown: true });
-    else attachment.reportBeside(error, from, givenBefore);
+    if (isThrowing) report(attachment, error, { ...from, hasCaller: false, isThrown: true });
+    else reportBeside(attachment, error, from, givenBefore);
   } finally {
     watch.end();
   }

@@ -216,7 +216,7 @@ function recordLines(name: string, record: StopRecord, now: number): string[] {
 export function shown(attachment: Attachment): Shown {
   const { native } = attachment;
   const stop = native.stop();
-  const error = stop?.error ? `: ${oneLine(attachment.errorOf(stop.error).value)}` : '';
+  const error = stop?.error ? `: ${oneLine(attachment.errors.of(stop.error).value)}` : '';
   const alive = native.threads().filter((thread) => thread.alive).length;
   const facts = [stop === null ? 'running' : `stopped${error}`, counted(alive, 'thread')];
   if (native.joined()) facts.push('joined');
@@ -225,11 +225,11 @@ export function shown(attachment: Attachment): Shown {
 
 export function explain(attachment: Attachment): StopExplanation {
   const { native } = attachment;
-  const record = attachment.record();
-  const suppressed = toSuppressed(native, (bytes) => attachment.give(bytes));
+  const record = attachment.errors.record();
+  const suppressed = toSuppressed(native, (bytes) => attachment.errors.give(bytes));
   const suppressedCount = native.suppressedCount();
   const status = record?.kind === 'error' ? null : native.status();
-  const reported = status === null ? undefined : { value: attachment.give(status) };
+  const reported = status === null ? undefined : { value: attachment.errors.give(status) };
   const joined = native.joined();
   const callers = enclosingHooks(attachment);
   const workers = Array.from(attachment.workers.values(), (worker) => worker.describe());

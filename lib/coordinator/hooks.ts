@@ -16,6 +16,7 @@ import { drain, hold, release } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { Link } from './link.ts';
+import { reportBeside } from './requests.ts';
 import type { StopRecord } from './stop-record.ts';
 import { runAtEnd } from './threads/tasks.ts';
 
@@ -65,7 +66,7 @@ class Hooks {
 
   add(run: (record: StopRecord) => unknown, name: string): Disposable {
     const { native, links } = this.#attachment;
-    this.#attachment.beginHook();
+    this.#attachment.beginHooks(this);
     const inItsContext = AsyncLocalStorage.snapshot(); // first: a stack overflow may throw here
     const id = native.registerThread(THREAD_KINDS.indexOf('hook'), name, undefined, false);
     const hook: Hook = { id, name, run, inItsContext, isRunning: false, isRemoved: false };
@@ -123,13 +124,13 @@ class Hooks {
     hook.isRunning = true;
     const givenBefore = binding().errorsGivenSoFar();
     try {
-      const record = this.#attachment.toRecord(stop, takesArguments(hook.run));
+      const record = this.#attachment.errors.toRecord(stop, takesArguments(hook.run));
       await hook.inItsContext(() =>
         runAtEnd(this.#attachment, hook, () => hook.run(record), hook.run),
       );
     } catch (error) {
       const from = { via: 'hook', threadName: hook.name } as const;
-      this.#attachment.reportBeside(error, from, givenBefore);
+      reportBeside(this.#attachment, error, from, givenBefore);
     }
     hook.isRunning = false;
     if (hook.isRemoved) native.endThread(hook.id);
@@ -150,7 +151,6 @@ export function onStop(
   if (hooks === undefined) {
     hooks = new Hooks(attachment);
     hooksOf.set(attachment, hooks);
-    attachment.hooks = hooks;
   }
   return hooks.add(run, name);
 }

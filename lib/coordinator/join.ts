@@ -16,6 +16,7 @@ import { Timer } from '../base/timer.ts';
 import { turn } from '../base/turn.ts';
 import { SelfJoinError, StragglersError } from '../errors/errors.ts';
 import { type NativeJoinResult, type NativeThread, THREAD_KINDS } from '../native/binding.ts';
+import { hold, release } from '../native/doorbell.ts';
 import type { Attachment } from './attachment.ts';
 import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
 import { logNativeStop } from './debug-log.ts';
@@ -101,7 +102,7 @@ async function joinRegistered(
   if (warnSeenAfterMs !== undefined) warnOfSlowThreads(attachment, warnSeenAfterMs);
   const isQuiet = error !== null || ignoreLiveThreads === true;
   if (stragglers.length > 0 && isQuiet) warnOfStragglers(attachment, stragglers);
-  if (error !== null) throw attachment.give(error);
+  if (error !== null) throw attachment.errors.give(error);
   if (stragglers.length === 0 || isQuiet) return;
   const places = stacks === true ? await Places.find(STACKS_TIMEOUT_MS, '') : undefined;
   throw new StragglersError(stragglersMessage(stragglers), {
@@ -135,7 +136,7 @@ async function threadsEnd(
       warning.end();
       clearImmediate(nextTurn);
       if (signal) removeAbortListener(signal, onAbort);
-      attachment.endJoin(progress);
+      unfollow();
     };
     const finish = (): void => {
       clearImmediate(nextTurn);
@@ -163,9 +164,18 @@ async function threadsEnd(
       reject(reasonOfAbort(signal as AbortSignal));
     };
     if (signal) addAbortListener(signal, onAbort);
-    attachment.beginJoin(progress);
+    const unfollow = follow(attachment, progress);
     progress();
   });
+}
+
+/** From now on calls `progress` when a join may have ended. Keeps the event loop alive. */
+function follow(attachment: Attachment, progress: () => void): () => void {
+  const unlisten = attachment.listen('join', progress);
+  hold();
+  return () => {
+    if (unlisten()) release();
+  };
 }
 
 /**
@@ -184,11 +194,11 @@ export async function untilIdle(attachment: Attachment): Promise<void> {
     await new Promise<void>((resolve) => {
       const progress = (): void => {
         if (native.joinRemainingMs(id, 0) > 0) return;
-        attachment.endJoin(progress);
+        unfollow();
         native.abandonJoin(id);
         resolve();
       };
-      attachment.beginJoin(progress);
+      const unfollow = follow(attachment, progress);
       progress();
     });
   }

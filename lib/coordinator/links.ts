@@ -29,6 +29,7 @@ import { encode } from '../record/encoded-error.ts';
 import { markEcho } from '../record/error-identity.ts';
 import type { Attachment } from './attachment.ts';
 import { Link, type Undo } from './link.ts';
+import { report, requestPlainStop } from './requests.ts';
 import { causeOfDeath, forgetWorker } from './threads/causes-of-death.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
@@ -84,10 +85,10 @@ export function stopOnAbort(
     const reason = reasonOfAbort(signal);
     const options = { via: 'abort', stack, hasCaller: false } as const;
     if (!isAbortError(reason)) {
-      attachment.report(reason, options);
+      report(attachment, reason, options);
       return;
     }
-    attachment.requestPlainStop(options);
+    requestPlainStop(attachment, options);
     // Tasks that listen to the same signal may reject with the same reason: an echo of this stop.
     const record = attachment.native.stop();
     if (record !== null) markEcho(reason, record.id);
@@ -196,7 +197,7 @@ export function stopOnClose(
   const stop = (event: string, ...end: unknown[]): void => {
     const options = { via: 'close', stack, hasCaller: false } as const;
     if (as === 'plain') {
-      attachment.requestPlainStop(options);
+      requestPlainStop(attachment, options);
       return;
     }
     const error = own ?? (resource as Closing).errored;
@@ -204,7 +205,7 @@ export function stopOnClose(
     const ended = () => new UnavailableError(fallback + describeEnd(resource, event, end));
     // Without this link an error of a Worker would have ended the process: it must not get lost.
     const isThrown = resource instanceof Worker && own !== undefined;
-    attachment.report(error ?? ended(), { ...options, isThrown });
+    report(attachment, error ?? ended(), { ...options, isThrown });
   };
   const description = `${what}, on ${events.join(', ')} (stopOnClose)`;
   const closing = closingEvent(resource);
@@ -318,7 +319,7 @@ export function mirror(
   const wake = (): void => {
     Atomics.notify(words, index);
   };
-  const endWaking = attachment.listenToStops(wake);
+  const endWaking = attachment.listen('stop', wake);
   const link = describedLink(attachment, `a word of shared memory (mirror)`, () => {
     endWaking();
     attachment.native.endMirror(native);

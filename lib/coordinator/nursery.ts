@@ -3,7 +3,8 @@
 import type { Attachment } from './attachment.ts';
 import { callDeferred } from './deferred.ts';
 import { joinLast, refuseSelfJoin, untilIdle } from './join.ts';
-import { tellBusyWorkers, updateBusyWorkers } from './threads/busy-workers.ts';
+import { report, requestPlainStop } from './requests.ts';
+import { bodyRuns } from './threads/busy-workers.ts';
 import { bodyBegins, bodyEnds, exitAsSignalled } from './threads/lost-bodies.ts';
 
 /**
@@ -49,7 +50,7 @@ export async function endScope(attachment: Attachment, failure?: Failure): Promi
   await callDeferred(attachment, thrown !== undefined);
   if (thrown !== undefined) throw thrown.error;
   const first = attachment.native.firstError();
-  if (first !== null) throw attachment.give(first);
+  if (first !== null) throw attachment.errors.give(first);
 }
 
 /** Calls `body`, and requests the stop when it has ended. */
@@ -62,14 +63,14 @@ async function bodyEnded<C, T>(
   try {
     value = await untilReturned(coord, attachment, body);
   } catch (error) {
-    const outcome = attachment.report(error, { via: 'exception', hasCaller: false });
+    const outcome = report(attachment, error, { via: 'exception', hasCaller: false });
     const isEcho = outcome === 'echo' && attachment.native.status() === null;
     // A report after a join, and the echo of a stop that was cleared, have not stopped anything.
-    attachment.requestPlainStop({ via: 'exception' });
+    requestPlainStop(attachment, { via: 'exception' });
     return isEcho ? {} : { failure: { error } };
   }
   await untilIdle(attachment);
-  attachment.requestPlainStop({ via: 'call' });
+  requestPlainStop(attachment, { via: 'call' });
   return { value };
 }
 
@@ -79,15 +80,12 @@ async function untilReturned<C, T>(
   attachment: Attachment,
   body: (coord: C) => T | PromiseLike<T>,
 ): Promise<T> {
-  attachment.bodySince = new Date();
-  const unlisten = attachment.listenToStops(() => tellBusyWorkers(attachment));
+  const end = bodyRuns(attachment);
   bodyBegins(attachment);
   try {
     return await body(coord);
   } finally {
     bodyEnds(attachment);
-    unlisten();
-    attachment.bodySince = undefined;
-    updateBusyWorkers(attachment);
+    end();
   }
 }

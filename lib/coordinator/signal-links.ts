@@ -10,6 +10,7 @@ import type { Attachment } from './attachment.ts';
 import { unwatchOutput, watchOutput } from './closed-output.ts';
 import { Link } from './link.ts';
 import { describedLink } from './links.ts';
+import { requestPlainStop } from './requests.ts';
 
 /** Signals that no handler can catch, or that the process cannot survive. */
 const UNLINKABLE = new Set([
@@ -123,7 +124,7 @@ export function stopOnSignals(
     if (native !== 0) return;
     const generation = attachment.native.generation();
     if (first?.generation !== generation || !attachment.shouldStop()) {
-      attachment.requestPlainStop({ via: 'signal', signal, stack, hasCaller: false });
+      requestPlainStop(attachment, { via: 'signal', signal, stack, hasCaller: false });
       first = { at: performance.now(), generation: attachment.native.generation() };
     } else if (performance.now() - first.at >= ONE_PRESS_MS) {
       listenNoMore();

@@ -6,6 +6,7 @@ import { failWith } from '../base/exit-code.ts';
 import { binding, threadName } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { describedLink } from './links.ts';
+import { report } from './requests.ts';
 import { causeOfDeath, forgetWorker } from './threads/causes-of-death.ts';
 import { tellUnseenAtExit } from './unseen-errors.ts';
 
@@ -20,7 +21,8 @@ function dispatch(error: unknown): void {
 export function stopOnUncaught(attachment: Attachment, stack: string): Disposable {
   const stop = (error: unknown): void => {
     const from = { via: 'uncaught', stack, hasCaller: false, isThrown: true } as const;
-    const isEcho = attachment.report(error, from) === 'echo' && attachment.native.status() === null;
+    const isEcho =
+      report(attachment, error, from) === 'echo' && attachment.native.status() === null;
     if (isEcho) return; // of a stop without an error, a Ctrl-C for example: nothing has failed
     failWith(1);
     if (!isMainThread) binding().failProcess();
@@ -53,7 +55,7 @@ export function adoptWorkers(attachment: Attachment): Disposable {
     const { threadId } = worker;
     const onError = (error: unknown): void => {
       const from = { threadName: `worker-${threadId}`, threadId, hasCaller: false, isThrown: true };
-      attachment.report(causeOfDeath(threadId, error), { via: 'worker-exit', ...from });
+      report(attachment, causeOfDeath(threadId, error), { via: 'worker-exit', ...from });
     };
     const leave = (): void => {
       worker.off('error', onError);

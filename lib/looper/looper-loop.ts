@@ -3,6 +3,7 @@
 import { now } from '../base/clock.ts';
 import { turn } from '../base/turn.ts';
 import type { Attachment } from '../coordinator/attachment.ts';
+import { waitForStop } from '../coordinator/waits.ts';
 
 /**
  * What becomes of the missed runs: those that fell due while an earlier run took too long.
@@ -63,7 +64,7 @@ export async function loop(
 ): Promise<void> {
   const schedule = new LooperSchedule(times);
   const stopsWithin = (ms: number): Promise<boolean> =>
-    attachment.waitForStop(ms, undefined, since);
+    waitForStop(attachment, ms, undefined, since);
   for (let isFirst = true; ; isFirst = false) {
     const left = schedule.next(now()) - now();
     if (left <= 0 && !isFirst) await turn();

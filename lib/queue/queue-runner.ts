@@ -19,6 +19,7 @@ import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-opt
 import { OwnThread } from '../coordinator/threads/own-thread.ts';
 import { workerEntry } from '../coordinator/threads/worker-entry.ts';
 import { runInWorker } from '../coordinator/threads/workers.ts';
+import { waitForStop } from '../coordinator/waits.ts';
 import { counted } from '../coordinator/words.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import { BoundedQueue } from './bounded-queue.ts';
@@ -267,7 +268,7 @@ export class QueueRunner {
     }
     const { attachment } = thread;
     const error = coord === undefined ? attachment.native.stop()?.error : undefined;
-    if (error) this.#exceptionsRaised.push(() => attachment.give(error));
+    if (error) this.#exceptionsRaised.push(() => attachment.errors.give(error));
     if (--this.#running > 0) return;
     try {
       await this.#closeOp(this.#queue);
@@ -297,7 +298,7 @@ export class QueueRunner {
   }
 
   async #closeOnStop(attachment: Attachment, since: number, allEnded: AbortSignal): Promise<void> {
-    const stopped = attachment.waitForStop(Number.POSITIVE_INFINITY, allEnded, since);
+    const stopped = waitForStop(attachment, Number.POSITIVE_INFINITY, allEnded, since);
     if (!(await stopped.catch(() => false))) return; // the last op has ended
     try {
       await this.#cancelOp(this.#queue);

@@ -25,6 +25,7 @@ import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import { type Attachment, attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import type { CoordinatorHandle } from '../coordinator/handle.ts';
+import { waitForStop } from '../coordinator/waits.ts';
 import { counted } from '../coordinator/words.ts';
 import { CancelledError, DeadlineExceededError, InvalidHandleError } from '../errors/errors.ts';
 import { SLICE_MS } from '../native/binding.ts';
@@ -301,7 +302,9 @@ export class Gate implements Disposable {
     const woken = new Promise<void>((resolve) => {
       wake = resolve;
     });
-    attachment?.waitForStop(Number.POSITIVE_INFINITY, ended.signal, since).then(wake, () => {});
+    if (attachment !== undefined) {
+      waitForStop(attachment, Number.POSITIVE_INFINITY, ended.signal, since).then(wake, () => {});
+    }
     if (signal !== undefined) addAbortListener(signal, wake);
     hold();
     try {

@@ -10,6 +10,7 @@ import { invalidType, outOfRange } from '../base/arguments.ts';
 import { type Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { callSite } from '../coordinator/links.ts';
+import { report, requestPlainStop } from '../coordinator/requests.ts';
 import { FailedPreconditionError } from '../errors/errors.ts';
 
 type Trip = { left: number; readonly error: unknown };
@@ -74,8 +75,8 @@ class CountedPolls {
   #request(error: unknown, caller: Poll): void {
     const stack = (): string => callSite(caller);
     if (error === undefined || error === null) {
-      this.#attachment.requestPlainStop({ via: 'call', stack });
-    } else if (this.#attachment.report(error, { via: 'call', stack }) === 'refused') {
+      requestPlainStop(this.#attachment, { via: 'call', stack });
+    } else if (report(this.#attachment, error, { via: 'call', stack }) === 'refused') {
       throw error;
     }
   }

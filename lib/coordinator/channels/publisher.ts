@@ -13,6 +13,7 @@ import {
   type NativeTimeline,
   TIMELINE_TYPES,
 } from '../../native/binding.ts';
+import type { ErrorsHere } from '../errors-here.ts';
 import type { StopRecord } from '../stop-record.ts';
 import { toThreadInfo } from '../threads/thread-info.ts';
 import { log, logEvent } from './event-log.ts';
@@ -32,10 +33,7 @@ const CHANNELS = [STOP, THREAD_START, THREAD_END, STRAGGLER];
 type AttachmentLike = {
   readonly native: NativeAttachment;
   setPublisher(publisher: Publisher | undefined): number;
-  toRecord(
-    native: NonNullable<ReturnType<NativeAttachment['record']>>,
-    isGiven: boolean,
-  ): StopRecord;
+  readonly errors: Pick<ErrorsHere, 'toRecord'>;
 };
 
 type NativeEvent = NativeTimeline['events'][number];
@@ -138,7 +136,7 @@ class Publisher {
   #recordOf({ generation }: NativeEvent): StopRecord | undefined {
     const record = this.#attachment.native.record();
     if (record?.generation !== generation) return undefined;
-    return this.#attachment.toRecord(record, false);
+    return this.#attachment.errors.toRecord(record, false);
   }
 
   /** @param endedAt milliseconds since 1970; 0: it has not ended */

@@ -4,8 +4,8 @@
  * JavaScript.
  */
 
-import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
+import type { Attachment } from '../attachment.ts';
 
 /** A function that a worker of this process runs. */
 export type BusyWorker = {
@@ -27,15 +27,23 @@ export type ShownWorker = {
 };
 
 /** Of an Attachment. */
-type Employer = {
-  readonly workers: ReadonlyMap<object, ShownWorker>;
-  /** Since when the body of `Coordinator.run` runs; undefined: it has returned, or there is none. */
-  readonly bodySince: Date | undefined;
-  readonly native: Pick<NativeAttachment, 'setBusyWorkers'>;
-};
+type Employer = Pick<Attachment, 'workers' | 'native' | 'listen'>;
 
 /** The attachments of which something still ran when they were last told. */
 const told = new WeakSet<Employer>();
+/** Since when the body of `Coordinator.run` runs. */
+const bodies = new WeakMap<Employer, Date>();
+
+/** The body of `Coordinator.run` begins. @returns a function to call when it has returned */
+export function bodyRuns(attachment: Employer): () => void {
+  bodies.set(attachment, new Date());
+  const unlisten = attachment.listen('stop', () => tellBusyWorkers(attachment));
+  return () => {
+    unlisten();
+    bodies.delete(attachment);
+    updateBusyWorkers(attachment);
+  };
+}
 
 /** Called at the stop. */
 export function tellBusyWorkers(attachment: Employer): void {
@@ -45,9 +53,10 @@ export function tellBusyWorkers(attachment: Employer): void {
     threadId === undefined ? pid : binding().osThreadIdOf(threadId),
   ]);
   const texts = busy.map(({ text }) => text);
-  if (attachment.bodySince !== undefined) {
+  const bodySince = bodies.get(attachment);
+  if (bodySince !== undefined) {
     texts.push('the function that was given to Coordinator.run runs');
-    numbers.push(attachment.bodySince.getTime(), 0);
+    numbers.push(bodySince.getTime(), 0);
   }
   attachment.native.setBusyWorkers(texts, numbers);
   if (texts.length > 0) told.add(attachment);

@@ -21,6 +21,7 @@ import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { activeText } from '../../telemetry/inherited.ts';
 import type { Attachment } from '../attachment.ts';
+import { relay, relayReport } from '../requests.ts';
 import { FrameReader, openLine } from './fork-line.ts';
 import { FORK_VARIABLE, type ForkSettings } from './forked.ts';
 import { expectLastWords } from './last-words.ts';
@@ -154,12 +155,12 @@ function listen(
     }
     if (frame.error !== null) hasToldError = true;
     if (kind === 'reported') {
-      if (frame.error !== null) attachment.relayReport(frame.error, frame.requester, true);
+      if (frame.error !== null) relayReport(attachment, frame.error, frame.requester, true);
       return;
     }
     // A plain stop that crossed with this coordinator's: it must not stop one that was cleared.
     const isPast = frame.error === null && native.forkLineHasStopped(line);
-    if (!isPast) attachment.relay(frame.error, { ...frame.requester, isThrown: true }, frame.id);
+    if (!isPast) relay(attachment, frame.error, { ...frame.requester, isThrown: true }, frame.id);
     if (!attachment.shouldStop()) native.refuseForkAnswer(line);
   };
   let isRead = stream === null || stream === undefined;

@@ -13,8 +13,9 @@ import { Timer } from '../../base/timer.ts';
 import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
 import { THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
 import { drain } from '../../native/doorbell.ts';
-import { type Attachment, attachmentOf, type RequestOptions } from '../attachment.ts';
+import { type Attachment, attachmentOf } from '../attachment.ts';
 import { SAME_SIGNAL_MS } from '../closed-output.ts';
+import { type RequestOptions, report } from '../requests.ts';
 import { isLinked } from '../signal-links.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 import { afterLastWords, type LastWords } from './last-words.ts';
@@ -118,7 +119,7 @@ export class Watch {
   fail(error: unknown, options: Omit<RequestOptions, 'hasCaller' | 'threadName'>): void {
     if (this.#ended) return;
     const from = { threadName: this.name, hasCaller: false, isThrown: true };
-    this.#attachment.report(error, { ...options, ...from });
+    report(this.#attachment, error, { ...options, ...from });
   }
 
   /** Call it after `fail`, so that a join that waited for this thread finds the error. */
@@ -386,5 +387,5 @@ function afterStop(attachment: Attachment, then: () => void): void {
     then();
   };
   const timer = new Timer(SAME_SIGNAL_MS, end);
-  const unlisten = attachment.listenToStops(end);
+  const unlisten = attachment.listen('stop', end);
 }

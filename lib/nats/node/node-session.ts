@@ -157,7 +157,7 @@ export class NodeSession implements StrategyHost {
     this.coordinator = coordinator;
     this.#late = new LateErrors(coordinator);
     coordinator.signal.addEventListener('abort', () => this.#onStop());
-    this.#unlisten = attachmentOf(coordinator).listenToErrors(() => this.#sendStops());
+    this.#unlisten = attachmentOf(coordinator).listen('error', () => this.#sendStops());
     if (job === 'ps') this.#kept = new KeptVariables();
     else if (slots > 1) this.#datasets = new SharedDatasets(this, this.#settings);
     this.changed();

@@ -465,7 +465,7 @@ export class ClosureRules implements ClusterHost {
 
   /** Whether a function threw `error` because the cluster was stopped: no failure of its own. */
   #isEcho(error: unknown): boolean {
-    const record = attachmentOf(this.coordinator).record(false);
+    const record = attachmentOf(this.coordinator).errors.record(false);
     if (record === undefined) return false;
     const isIt = (reported: unknown): boolean => Object.is(error, reported);
     return (

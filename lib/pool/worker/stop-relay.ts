@@ -7,6 +7,7 @@
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
+import { relay, relayReport } from '../../coordinator/requests.ts';
 import { type StopRequester, toRequester } from '../../coordinator/stop-record.ts';
 import type { RequesterOptions } from '../../native/binding.ts';
 import { decode } from '../../record/encoded-error.ts';
@@ -96,8 +97,8 @@ export function applyStop(coordinator: Coordinator, stop: StopMessage): void {
   const attachment = attachmentOf(coordinator);
   const { id, error, isThrown = false } = stop;
   const from = requesterOf(stop);
-  if (stop.isReported && error !== null) attachment.relayReport(error, from, isThrown);
-  else attachment.relay(error, { ...from, isThrown }, id);
+  if (stop.isReported && error !== null) relayReport(attachment, error, from, isThrown);
+  else relay(attachment, error, { ...from, isThrown }, id);
 }
 
 function requesterOf({ requester, at }: StopMessage): RequesterOptions {

@@ -76,7 +76,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
       send([FROM_WORKER.stop, { ...error, isThrown }]);
     }
   };
-  attachmentOf(coordinator).listenToErrors(sendStops);
+  attachmentOf(coordinator).listen('error', sendStops);
   coordinator.signal.addEventListener('abort', sendStops);
   const onMessage = (bytes: unknown): void => {
     const message = unpackMessage(bytes);

@@ -1,0 +1,121 @@
+/** Requests of this JavaScript thread: a stop, an error, and what another process has recorded. */
+
+import { type RequesterOptions, STOP_OUTCOMES, type StopOutcome } from '../native/binding.ts';
+import { encode } from '../record/encoded-error.ts';
+import { type Carried, echoes } from '../record/error-identity.ts';
+import type { Attachment } from './attachment.ts';
+import { logReport } from './debug-log.ts';
+
+/** Who requests a stop, and how. */
+export type RequestOptions = RequesterOptions & {
+  /** Whether an error that is refused (after a join) can be thrown to a caller; default true. */
+  hasCaller?: boolean;
+  /** Whether a thread threw the error: then it is written at the end if nobody was given it. */
+  isThrown?: boolean;
+};
+
+/** `ids`, `abortIds`: of the error, and of those that it echoes. */
+type Encoded = { carried: Carried; bytes: Uint8Array; ids: string[]; abortIds: string[] };
+
+const NOTHING: string[] = [];
+const outcomeOf = (code: number): StopOutcome => STOP_OUTCOMES[code] as StopOutcome;
+
+/** Requests a stop without an error. */
+export function requestPlainStop(attachment: Attachment, options: RequestOptions): StopOutcome {
+  return request(attachment, null, options, NOTHING, NOTHING);
+}
+
+/** Requests a stop with an error, which may be any value. */
+export function report(
+  attachment: Attachment,
+  error: unknown,
+  options: RequestOptions,
+): StopOutcome {
+  const { carried, bytes, ids, abortIds } = encoded(attachment, error);
+  const outcome = request(attachment, bytes, options, ids, abortIds);
+  if (outcome === 'stopped' || outcome === 'suppressed') attachment.errors.hold(carried);
+  return outcome;
+}
+
+/**
+ * Records an error beside the stop, which it does not replace. `givenBefore`: the errors that the
+ * program had been given when the function began that threw it.
+ */
+export function reportBeside(
+  attachment: Attachment,
+  error: unknown,
+  from: RequesterOptions,
+  givenBefore: number,
+): void {
+  const { carried, bytes, ids, abortIds } = encoded(attachment, error);
+  const code = attachment.native.report(bytes, from, ids, abortIds, true, givenBefore);
+  logReport(attachment, outcomeOf(code), from, bytes);
+  attachment.errors.hold(carried);
+  attachment.catchUp();
+}
+
+/** Requests the stop that another process has recorded, under the same record id. */
+export function relay(
+  attachment: Attachment,
+  error: Uint8Array | null,
+  options: RequestOptions,
+  recordId: string,
+): StopOutcome {
+  const from = { ...options, hasCaller: false };
+  if (error === null) return request(attachment, null, from, NOTHING, NOTHING, recordId);
+  const { id, value } = attachment.errors.of(error);
+  const { ids, abortIds } = echoes(value);
+  return request(attachment, error, from, [id, ...ids], abortIds, recordId);
+}
+
+/** Records the error that another process has recorded beside its stop. */
+export function relayReport(
+  attachment: Attachment,
+  error: Uint8Array,
+  from: RequesterOptions,
+  isThrown: boolean,
+): void {
+  const { id, value } = attachment.errors.of(error);
+  const { ids, abortIds } = echoes(value);
+  const code = attachment.native.report(error, from, [id, ...ids], abortIds, isThrown);
+  logReport(attachment, outcomeOf(code), from, error);
+  attachment.catchUp();
+}
+
+function encoded({ native, errors }: Attachment, error: unknown): Encoded {
+  const { carried, bytes } = encode(error);
+  const { ids, abortIds, bare } = echoes(error);
+  if (bare.length > 0) {
+    // Primitives have no id: a value equal to the recorded one is an echo.
+    const record = native.stop();
+    const recorded = record?.error ? errors.of(record.error) : undefined;
+    if (record && recorded && bare.some((value) => Object.is(value, recorded.value))) {
+      ids.push(record.id);
+    }
+  }
+  return { carried, bytes, ids: [carried.id, ...ids], abortIds };
+}
+
+function request(
+  attachment: Attachment,
+  bytes: Uint8Array | null,
+  options: RequestOptions,
+  echoIds: string[],
+  abortEchoIds: string[],
+  recordId?: string,
+): StopOutcome {
+  const { hasCaller = true, isThrown = false } = options;
+  const code = attachment.native.requestStop(
+    bytes,
+    options,
+    echoIds,
+    abortEchoIds,
+    hasCaller,
+    isThrown,
+    recordId,
+  );
+  const outcome = outcomeOf(code);
+  if (bytes !== null) logReport(attachment, outcome, options, bytes);
+  attachment.catchUp();
+  return outcome;
+}

@@ -1,0 +1,113 @@
+/** The AbortSignal of one coordinator in this JavaScript thread. */
+
+import { allowManyListeners } from '../base/abort-listeners.ts';
+import { outsideTasks } from '../base/task-context.ts';
+import { attempt } from '../base/thrown-value.ts';
+import { type NativeStop, STOP_KINDS } from '../native/binding.ts';
+import { abortReason, asEcho } from '../record/error-identity.ts';
+import type { Attachment } from './attachment.ts';
+
+// Captured on import, so that a fake that a test installs later does not affect the package.
+const Controller = globalThis.AbortController;
+
+type State =
+  | { phase: 'none' }
+  | { phase: 'live'; controller: AbortController }
+  /** `generation`: of the stop that has aborted it. A later stop needs a new signal. */
+  | { phase: 'aborted'; controller: AbortController; generation: number };
+
+export class StopSignal {
+  readonly #attachment: Attachment;
+  #state: State = { phase: 'none' };
+  /** Whether the program has it: then its reason gives the program the error. */
+  #isGiven = false;
+  #unlisten: () => unknown = () => {};
+
+  constructor(attachment: Attachment) {
+    this.#attachment = attachment;
+  }
+
+  /** The signal, if there is one that has not aborted. */
+  get live(): AbortSignal | undefined {
+    return this.#state.phase === 'live' ? this.#state.controller.signal : undefined;
+  }
+
+  /** `isGiven`: whether the program gets it, not only the package. */
+  read(isGiven: boolean): AbortSignal {
+    if (isGiven) this.#isGiven = true;
+    const { native } = this.#attachment;
+    this.#attachment.check();
+    if (this.#state.phase !== 'live') {
+      // Before `stop` is read: a stop that comes after the reading rings.
+      this.#unlisten = this.#attachment.listen('signal', this.#onStop);
+      native.takeUnseen(); // drops a stop from before there was a signal
+    }
+    try {
+      const stop = native.stop();
+      const controller = this.#controllerFor(stop);
+      if (stop !== null) this.#abort(stop);
+      return controller.signal;
+    } finally {
+      if (this.#isOver()) this.#unlisten();
+    }
+  }
+
+  #isOver(): boolean {
+    return this.#state.phase !== 'live';
+  }
+
+  #controllerFor(stop: NativeStop | null): AbortController {
+    const state = this.#state;
+    if (state.phase === 'live') return state.controller;
+    if (state.phase === 'aborted' && stop?.generation === state.generation) return state.controller;
+    const controller = new Controller();
+    allowManyListeners(controller.signal);
+    this.#attachment.native.bindSignal(controller.signal);
+    this.#state = { phase: 'live', controller };
+    return controller;
+  }
+
+  readonly #onStop = (): void => {
+    if (this.#state.phase !== 'live') return;
+    const stop = this.#attachment.native.takeUnseen() ?? this.#attachment.native.stop();
+    if (stop !== null) this.#abort(stop);
+  };
+
+  #abort(stop: NativeStop): void {
+    if (this.#state.phase !== 'live') return;
+    const { controller } = this.#state;
+    this.#state = { phase: 'aborted', controller, generation: stop.generation };
+    if (stop.error !== null && this.#isGiven) this.#attachment.errors.give(stop.error); // with the reason
+    const reason = this.#reasonOf(stop);
+    attempt(() => outsideTasks(() => controller.abort(reason))); // throws if the signal is frozen
+    // A listener may have cleared the stop, and read a signal that is live.
+    if (this.#isOver()) this.#unlisten();
+  }
+
+  #reasonOf(stop: NativeStop): unknown {
+    const error = stop.error === null ? undefined : this.#attachment.errors.of(stop.error).value;
+    if (STOP_KINDS[stop.kind] === 'error' && error !== undefined) return error;
+    return this.#abortReason(stop.id, error);
+  }
+
+  #abortReason(stopId: string, cause?: unknown): Error {
+    const { name } = this.#attachment.native;
+    return abortReason(`The coordinator '${name}' was stopped`, stopId, cause);
+  }
+
+  /**
+   * Marks `error`, the rejection of a wait that the stop has interrupted, as an echo of the
+   * stop, which may have been cleared since. Its `cause` becomes the reason of the signal.
+   */
+  interrupted(error: Error): Error {
+    const { native } = this.#attachment;
+    const stop = native.stop();
+    const id = stop?.id ?? native.pastStopId();
+    if (id === '') return error;
+    if (stop === null) return asEcho(error, id, this.#abortReason(id));
+    const signal = this.read(false); // now, so that a signal exists, which must have this reason later
+    const state = this.#state;
+    const isKnown = state.phase === 'aborted' && state.generation === stop.generation;
+    return asEcho(error, id, isKnown ? signal.reason : this.#reasonOf(stop));
+  }
+}
