@@ -86,6 +86,7 @@ let unnamed = 0;
  * processes and async tasks. The counterpart of TensorFlow's `tf.train.Coordinator`.
  *
  * Any thread may request a stop, all threads see it at once, and `join()` throws the first error.
+ *
  * Threads have to look (`shouldStop()`, a wait, `signal`): nothing interrupts code that never does.
  * Garbage collection of a Coordinator, or leaving its scope, never stops anything.
  *
@@ -167,6 +168,7 @@ export class Coordinator implements AsyncDisposable {
    *   Coordinator.attach(workerData).requestStop();
    * }
    * ```
+   *
    * @throws InvalidHandleError (`ERR_ALLSTOP_INVALID_HANDLE`): the handle is stale, or comes
    *   from another process or another copy of the package; TypeError: `handle` is not an object
    */
@@ -205,7 +207,9 @@ export class Coordinator implements AsyncDisposable {
    *
    * A LooperThread ends only after a stop: one that serves other threads is a daemon (`daemon: true`),
    * for another one the body sees to a stop. A server or a timer is not a registered thread: a body that has nothing else awaits `coord.waitForStop()`.
-   * The grace period begins when `body` has returned and a stop is requested.
+   *
+   * The grace period (`stopGracePeriodMs`) begins when `body` has returned and a stop is requested;
+   * `exitAfterStopMs` counts from the stop.
    *
    * @example
    * ```js
@@ -219,6 +223,7 @@ export class Coordinator implements AsyncDisposable {
    * };
    * console.log(await Coordinator.run(body, { stopOnSignals: ['SIGINT'] })); // closed, then 42
    * ```
+   *
    * @returns the value of `body`; undefined if `body` threw the echo of a stop without an error
    * @throws (rejects) the error of the stop, else the first one since, else a clean error that
    *   `body` threw, else what `join()` throws (StragglersError); TypeError, RangeError
@@ -305,6 +310,7 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Requests that all threads stop, with an error, or without one (undefined, null). The first
    * stop is the record; a later error is kept in `stopRecord.suppressed`. Any thread may call it.
+   *
    * @throws `error`, after a completed `join()`, since no join would throw it: the flag stays as it
    *   was, as in TensorFlow
    */
@@ -335,6 +341,7 @@ export class Coordinator implements AsyncDisposable {
    * coord.requestStop();
    * console.log(await coord.waitForStop()); // true
    * ```
+   *
    * @param options.signal Ends the wait. Default: none
    * @throws (rejects) the reason of `options.signal`; TypeError, RangeError
    */
@@ -356,6 +363,7 @@ export class Coordinator implements AsyncDisposable {
   /**
    * As `waitForStop`, but blocks this thread. If it is a worker, another thread that calls
    * `terminate()` or `process.exit()` ends it within 50 ms.
+   *
    * @throws TypeError, RangeError
    */
   waitForStopSync(timeoutMs: number = Number.POSITIVE_INFINITY): boolean {
@@ -368,6 +376,7 @@ export class Coordinator implements AsyncDisposable {
    * children stay stopped. Waits that had begun still see the stop. A join that had begun goes on
    * to its grace period and throws the error that is recorded when it ends, as in TensorFlow. It
    * also marks the coordinator as joined, so await it before you reuse the coordinator.
+   *
    * @throws FailedPreconditionError: the parent is stopped; or this is the coordinator of a cluster
    *   or of a forked process, which no thread can clear
    */
@@ -392,6 +401,7 @@ export class Coordinator implements AsyncDisposable {
    * coord.stopOnException(() => JSON.parse('{'));
    * await coord.join().catch((error) => console.log(error.name)); // SyntaxError
    * ```
+   *
    * @returns the result of `fn`; undefined after an error
    * @throws (or rejects) the error of `fn`, after a completed `join()`; TypeError: no function
    */
@@ -423,6 +433,7 @@ export class Coordinator implements AsyncDisposable {
    * Registers a thread: `join` waits for it, and its failure requests a stop. Registering it
    * twice changes nothing. The JavaScript thread that makes this call watches `thread`. The
    * `join()` of a custom object is called once, during this call.
+   *
    * @param options.name Default: `worker-N`, `process-PID`, `promise`, or the `name` of a custom
    *   object
    * @throws TypeError; SelfJoinError: `thread` is this coordinator
@@ -437,6 +448,7 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Runs `fn` now as an async task: a registered thread that runs in this JavaScript thread. The
    * promise resolves when the task has ended, and never rejects: errors go to the coordinator.
+   *
    * @param options.name Default: the name of `fn`, or "task"
    * @param options.daemon Whether the task serves other threads: when the body of `Coordinator.run`
    *   has returned, and only daemon threads are alive, `run` requests the stop. Default: false
@@ -471,6 +483,7 @@ export class Coordinator implements AsyncDisposable {
    *   Coordinator.current().requestStop();
    * }
    * ```
+   *
    * @throws the errors of `new Worker`; TypeError: `options` is no object, or has an option
    *   that Worker does not have
    */
@@ -495,6 +508,7 @@ export class Coordinator implements AsyncDisposable {
    *   parent.requestStop();
    * }
    * ```
+   *
    * @throws also UnavailableError: the system has no descriptor or thread left
    */
   fork(
@@ -525,6 +539,7 @@ export class Coordinator implements AsyncDisposable {
    * coord.requestStop();
    * await coord.join(); // waits for both
    * ```
+   *
    * @param options.name for `threads`, `explain()` and messages; by default the name of `fn`
    * @returns the hook; disposing of it removes it, and a run that has begun goes on
    * @throws TypeError
@@ -554,6 +569,7 @@ export class Coordinator implements AsyncDisposable {
    *   coord.start(() => console.log('the last row is written'));
    * }); // the last row is written, the database is closed
    * ```
+   *
    * @param options.name for `threads` and messages; by default the name of `fn`
    * @returns disposing of it takes `fn` back; a call that has begun goes on
    * @throws TypeError
@@ -585,6 +601,7 @@ export class Coordinator implements AsyncDisposable {
    *   console.log(stragglers[0].name); // endless
    * });
    * ```
+   *
    * @throws (rejects) StragglersError: threads are alive after the grace period;
    *   SelfJoinError: the calling thread or task is one of the threads; the reason of
    *   `options.signal`; TypeError, RangeError
@@ -612,6 +629,7 @@ export class Coordinator implements AsyncDisposable {
    * console.log(await request.waitForStop(), server.shouldStop()); // true false
    * await request.join().catch((error) => console.log(error.name)); // DeadlineExceededError
    * ```
+   *
    * @throws RangeError (`ERR_OUT_OF_RANGE`): nested deeper than 256 levels; TypeError
    */
   child(options?: CoordinatorOptions): Coordinator {
@@ -645,6 +663,7 @@ export class Coordinator implements AsyncDisposable {
    * controller.abort(new Error('the user has left'));
    * await coord.join().catch((error) => console.log(error.message)); // the user has left
    * ```
+   *
    * @returns the link; disposing of it undoes it
    * @throws TypeError
    */
@@ -673,6 +692,7 @@ export class Coordinator implements AsyncDisposable {
    * server.close();
    * console.log(await coord.waitForStop()); // true
    * ```
+   *
    * @returns the link; disposing of it undoes it
    * @throws TypeError; what `resource` throws when it is given a listener
    */
@@ -701,6 +721,7 @@ export class Coordinator implements AsyncDisposable {
    * await coord.waitForStop();
    * console.log(coord.stopRecord.requester.signal); // SIGTERM
    * ```
+   *
    * @returns the link; disposing of it undoes it
    * @throws FailedPreconditionError: in a worker; TypeError, RangeError
    */
@@ -713,6 +734,7 @@ export class Coordinator implements AsyncDisposable {
    * Links the uncaught errors of this JavaScript thread: an uncaught exception or an unhandled
    * rejection stops the coordinator with that error, instead of ending the process (or the worker)
    * at once. The exit code of the process is then 1, unless the program has set one that is not 0.
+   *
    * @returns the link; disposing of it gives uncaught errors back to Node
    */
   stopOnUncaught(): Disposable {
@@ -723,6 +745,7 @@ export class Coordinator implements AsyncDisposable {
    * Links the Workers that this JavaScript thread creates from now on, in libraries too: one that
    * dies of an uncaught error stops the coordinator with that error. A Worker that is terminated, or
    * that exits with a code and no error, does not: pools trim their workers.
+   *
    * @returns the link; disposing of it undoes it, also for the Workers that it has found
    */
   adoptWorkers(): Disposable {
@@ -742,6 +765,7 @@ export class Coordinator implements AsyncDisposable {
    * while (!coord.shouldStop()); // busy: the deadline passes all the same
    * await coord.join().catch((error) => console.log(error.name)); // DeadlineExceededError
    * ```
+   *
    * @returns the link; disposing of it cancels the deadline
    * @throws TypeError, RangeError; UnavailableError: the system has no thread left for it
    */
@@ -754,6 +778,7 @@ export class Coordinator implements AsyncDisposable {
    * do: a native thread writes to standard error which threads are left and who requested the
    * stop, then ends the process at once, without exit handlers. Only `clearStop()` calls the
    * countdown off, a completed `join()` does not. The link outlives the thread that makes it.
+   *
    * @param options.exitCode 0 to 255. Default: 128 + n if signal number n made the stop, else 1
    * @throws TypeError, RangeError; UnavailableError: the system has no thread left for it
    */
@@ -767,6 +792,7 @@ export class Coordinator implements AsyncDisposable {
    * stores `value` in `words[index]`, even while this thread is busy (now, if it is stopped
    * already); `Atomics.notify` follows from this thread when its event loop next turns. The link
    * ends with this thread; `clearStop()` leaves the word as it is.
+   *
    * @param value Default: 1
    * @throws TypeError, RangeError
    *
@@ -845,6 +871,7 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Calls `requestStop()`, awaits `join()`, and calls the deferred functions. After that the handle
    * is stale, and the links that this thread has made are undone.
+   *
    * @throws (rejects) as `Coordinator.run`: the error of the stop, else the first one since
    */
   async [Symbol.asyncDispose](): Promise<void> {

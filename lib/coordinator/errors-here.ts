@@ -4,12 +4,14 @@ import type { NativeAttachment, NativeRecord } from '../native/binding.ts';
 import { binding } from '../native/native.ts';
 import { decode } from '../record/encoded-error.ts';
 import type { Carried } from '../record/error-identity.ts';
-import { RecentErrors } from '../record/recent-errors.ts';
 import { type StopRecord, toStopRecord } from './stop-record.ts';
+
+/** How many are kept alive, so that they keep their identity. */
+const MOST_HELD = 64;
 
 export class ErrorsHere {
   readonly #native: NativeAttachment;
-  readonly #held = new RecentErrors();
+  readonly #held = new Map<string, Carried>(); // by id, the oldest first
 
   constructor(native: NativeAttachment) {
     this.#native = native;
@@ -17,7 +19,13 @@ export class ErrorsHere {
 
   /** Keeps the value of an error that this thread has reported: a record gives this object. */
   hold(carried: Carried): void {
-    this.#held.hold(carried);
+    this.#held.delete(carried.id);
+    this.#held.set(carried.id, carried);
+    if (this.#held.size <= MOST_HELD) return;
+    for (const oldest of this.#held.keys()) {
+      this.#held.delete(oldest);
+      break;
+    }
   }
 
   forget(): void {
@@ -27,7 +35,7 @@ export class ErrorsHere {
   /** The value of an encoded error: the same value each time, also if it is decoded again. */
   of(bytes: Uint8Array): Carried {
     const carried = decode(bytes);
-    this.#held.hold(carried);
+    this.hold(carried);
     return carried;
   }
 

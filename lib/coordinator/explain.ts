@@ -16,7 +16,6 @@ import {
 import { leftBehind } from './threads/stragglers.ts';
 import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
 import { latenciesOf, type StopLatency } from './timeline/lanes.ts';
-import { latencyLines } from './timeline/latency-lines.ts';
 import { timeline } from './timeline/timeline.ts';
 import { clock, counted, duration, fitTerminal, printable, since } from './words.ts';
 
@@ -210,6 +209,47 @@ function recordLines(name: string, record: StopRecord, now: number): string[] {
   if (record.kind === 'error') lines.push(`The error: ${oneLine(record.error)}.`);
   if (requester.stack !== undefined) lines.push(placeTitle(requester), ...indent(requester.stack));
   return lines;
+}
+
+/** The upper ends of the columns of the histogram, in milliseconds. */
+const STEPS = [1, 10, 100, 1_000];
+
+/** The number of threads that are named: the slowest ones. */
+const NAMED = 3;
+
+function histogram(times: readonly number[]): string {
+  const columns = STEPS.map((step, index) => {
+    const from = STEPS[index - 1] ?? Number.NEGATIVE_INFINITY;
+    const count = times.filter((ms) => ms >= from && ms < step).length;
+    return { label: `under ${step} ms`, count };
+  });
+  const longest = STEPS.at(-1) as number;
+  columns.push({ label: 'longer', count: times.filter((ms) => ms >= longest).length });
+  return columns
+    .filter(({ count }) => count > 0)
+    .map(({ label, count }) => `${label}: ${count}`)
+    .join(', ');
+}
+
+function latencyLine(title: string, found: readonly { thread: string; ms: number }[]): string[] {
+  if (found.length === 0) return [];
+  const slowest = found
+    .toSorted((a, b) => b.ms - a.ms)
+    .slice(0, NAMED)
+    .map(({ thread, ms }) => `${thread} ${ms.toFixed(1)} ms`);
+  return [`  - ${title} ${histogram(found.map(({ ms }) => ms))} (slowest: ${slowest.join(', ')})`];
+}
+
+/** `latencies`: of the stop that the coordinator is stopped by. */
+function latencyLines(latencies: readonly StopLatency[]): string[] {
+  const seen = latencies.flatMap(({ thread, seenMs: ms }) =>
+    ms === undefined ? [] : { thread, ms },
+  );
+  const ended = latencies.flatMap(({ thread, endedMs: ms }) =>
+    ms === undefined ? [] : { thread, ms },
+  );
+  const lines = [...latencyLine('saw the stop:', seen), ...latencyLine('ended:', ended)];
+  return lines.length === 0 ? [] : ['Time since the stop, of its threads:', ...lines];
 }
 
 /** A coordinator in a few words, for util.inspect. The program is not given the recorded error. */

@@ -25,11 +25,11 @@ import {
   StillWaitingWarning,
   stragglersMessage,
   toStraggler,
+  warnOfSlowThreads,
   warnOfStragglers,
 } from './threads/stragglers.ts';
 import { awaiting } from './threads/tasks.ts';
 import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
-import { warnOfSlowThreads } from './timeline/slow-threads.ts';
 import { warn } from './warning.ts';
 
 function selfJoin(attachment: Attachment): SelfJoinError {

@@ -456,7 +456,19 @@ export interface NativeVariables {
   endPublishing(): void;
 }
 
-/** `frame`: an index into FORK_FRAMES (fork-frames.ts). */
+/** What a fork line carries, in the order of ForkFrame::Kind. */
+export const FORK_FRAMES = [
+  'hello',
+  'stop',
+  'none',
+  'late',
+  'dying',
+  'cancel',
+  'reported',
+  'exiting',
+] as const;
+
+/** `frame`: an index into FORK_FRAMES. */
 export type NativeForkFrame = NativeRecord & { frame: number };
 
 export type NativeUnseen = {

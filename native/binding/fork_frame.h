@@ -14,7 +14,7 @@
 namespace allstop::binding {
 
 struct ForkFrame {
-  // The order is that of FORK_FRAMES in lib/native/fork-frames.ts.
+  // The order is that of FORK_FRAMES in lib/native/binding.ts.
   enum class Kind : std::uint8_t {
     kHello,     // the parent is not stopped
     kStop,      // a stop; from the parent, it is the answer

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import type { Addon } from '../../lib/native/binding.ts';
-import { FORK_FRAMES } from '../../lib/native/fork-frames.ts';
+import { FORK_FRAMES } from '../../lib/native/binding.ts';
 import { compiledBinary } from '../support/published-copy.ts';
 
 const { setup } = createRequire(import.meta.url)(compiledBinary) as Addon;

@@ -7,16 +7,19 @@
  * channels get a `subscribe` of their own that does.
  */
 
+import { debuglog } from 'node:util';
 import { isMainThread } from 'node:worker_threads';
 import {
   type NativeAttachment,
+  type NativeRecord,
   type NativeTimeline,
+  STOP_KINDS,
+  THREAD_KINDS,
   TIMELINE_TYPES,
 } from '../../native/binding.ts';
 import type { ErrorsHere } from '../errors-here.ts';
 import type { StopRecord } from '../stop-record.ts';
 import { toThreadInfo } from '../threads/thread-info.ts';
-import { log, logEvent } from './event-log.ts';
 import {
   type CoordinatorMessage,
   STOP,
@@ -38,6 +41,7 @@ type AttachmentLike = {
 
 type NativeEvent = NativeTimeline['events'][number];
 
+const log = debuglog('allstop');
 const isLogging = (): boolean => isMainThread && log.enabled;
 const isHeard = (): boolean =>
   STOP.hasSubscribers ||
@@ -151,5 +155,35 @@ class Publisher {
   #stopAgeMs(at: number): number {
     const stop = this.#attachment.native.stop();
     return stop === null ? 0 : Math.max(0, Math.round(stop.ageMs - (Date.now() - at)));
+  }
+}
+
+/** The deed of a thread, by the event. */
+const DEEDS: Record<string, string> = {
+  'thread-started': 'has started',
+  ended: 'has ended',
+  straggler: 'was left behind: it is alive after the grace period',
+};
+
+/** @param record the current stop */
+function logEvent(coordinator: string, event: NativeEvent, record: NativeRecord | null): void {
+  const { name, generation, threadId } = event;
+  const type = TIMELINE_TYPES[event.type] as string;
+  const deed = DEEDS[type];
+  if (deed !== undefined) {
+    const kind = THREAD_KINDS[event.kind] ?? 'custom';
+    const which = threadId === undefined ? kind : `${kind} ${threadId}`;
+    log("coordinator '%s': the thread '%s' (%s) %s", coordinator, name, which, deed);
+  } else if (type === 'stop-requested' && record?.generation === generation) {
+    const { threadName, threadId: id, via } = record.requester;
+    const kind = STOP_KINDS[record.kind];
+    const by = "coordinator '%s': stopped (%s) by the thread '%s' (%d), via '%s'";
+    log(by, coordinator, kind, threadName, id, via);
+  } else if (type === 'stop-requested') {
+    log("coordinator '%s': stopped, and cleared since", coordinator);
+  } else if (type === 'stop-cleared') {
+    log("coordinator '%s': the stop was cleared", coordinator);
+  } else if (type === 'queue-full') {
+    log("queue '%s': full, a producer waits", name);
   }
 }

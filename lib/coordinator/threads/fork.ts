@@ -15,8 +15,7 @@ import {
 } from '../../base/arguments.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
 import { Timer } from '../../base/timer.ts';
-import type { NativeForkFrame } from '../../native/binding.ts';
-import { FORK_FRAMES } from '../../native/fork-frames.ts';
+import { FORK_FRAMES, type NativeForkFrame } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { activeText } from '../../telemetry/inherited.ts';

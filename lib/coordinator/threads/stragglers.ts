@@ -5,6 +5,8 @@ import type { Straggler } from '../../errors/errors.ts';
 import type { NativeThread } from '../../native/binding.ts';
 import type { Attachment } from '../attachment.ts';
 import { waitState } from '../diagnosis/wait-state.ts';
+import { latenciesOf } from '../timeline/lanes.ts';
+import { timeline } from '../timeline/timeline.ts';
 import { warn } from '../warning.ts';
 import { printable } from '../words.ts';
 import { toThreadInfo } from './watch.ts';
@@ -95,4 +97,18 @@ export class StillWaitingWarning {
       `explain() and diagnose() say what they do.${remedy}`,
     );
   }
+}
+
+/** `join({ warnSeenAfterMs })`: warns of the threads that took longer than `limitMs` from the newest stop until they saw it. */
+export function warnOfSlowThreads(attachment: Attachment, limitMs: number): void {
+  const slow = latenciesOf(timeline(attachment).events).flatMap(({ thread, seenMs }) =>
+    seenMs !== undefined && seenMs > limitMs ? `${thread} (${seenMs.toFixed(0)} ms)` : [],
+  );
+  if (slow.length === 0) return;
+  warn(
+    'SlowStopWarning',
+    'ALLSTOP_SLOW_STOP',
+    `Threads of the coordinator '${attachment.native.name}' saw the stop later than after ${limitMs} ms: ${slow.join(', ')}`,
+    'Have them call shouldStop() more often.',
+  );
 }

@@ -1,6 +1,10 @@
 /** Starts Workers that find their coordinator with `Coordinator.current()`. */
 
-import { threadId as ownThreadId, Worker, type WorkerOptions } from 'node:worker_threads';
+import {
+  type WorkerOptions as NodeWorkerOptions,
+  threadId as ownThreadId,
+  Worker,
+} from 'node:worker_threads';
 import { checkBoolean, checkOptions, nameOf } from '../../base/arguments.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
 import type { NativeAttachment } from '../../native/binding.ts';
@@ -12,7 +16,7 @@ import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
 import { followWorker, register, type Watch } from './watch.ts';
 
 /** The options of `spawn`: those of Node's Worker, and one of ours. */
-export type CoordinatorSpawnOptions = WorkerOptions & {
+export type CoordinatorSpawnOptions = NodeWorkerOptions & {
   /** As the option `daemon` of `start`. Default: false. */
   daemon?: boolean | undefined;
 };
@@ -57,7 +61,7 @@ export function runInWorker(
   attachment: Attachment,
   watch: Watch,
   url: URL,
-  options: WorkerOptions,
+  options: NodeWorkerOptions,
 ): Promise<void> {
   return new Promise((resolve) => {
     startWorker(attachment, url, options, (worker) => {
@@ -74,7 +78,7 @@ export function runInWorker(
 export function startWorker(
   attachment: Attachment,
   url: URL | string,
-  options: WorkerOptions | undefined,
+  options: NodeWorkerOptions | undefined,
   follow: (worker: Worker, name: string) => void,
 ): Worker {
   const native = binding();
@@ -90,7 +94,7 @@ export function startWorker(
   }
 }
 
-function newWorker(url: URL | string, options: WorkerOptions | undefined): Worker {
+function newWorker(url: URL | string, options: NodeWorkerOptions | undefined): Worker {
   const execArgv = options?.execArgv === undefined ? execArgvOfWorker() : undefined;
   if (execArgv === undefined) return new Worker(url, options);
   try {
