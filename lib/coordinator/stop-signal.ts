@@ -3,9 +3,9 @@
 import { allowManyListeners } from '../base/abort-listeners.ts';
 import { outsideTasks } from '../base/task-context.ts';
 import { attempt } from '../base/thrown-value.ts';
-import { type NativeStop, STOP_KINDS } from '../native/binding.ts';
+import { type NativeAttachment, type NativeStop, STOP_KINDS } from '../native/binding.ts';
 import { abortReason, asEcho } from '../record/error-identity.ts';
-import type { Attachment } from './attachment.ts';
+import type { ErrorsHere } from './errors-here.ts';
 
 // Captured on import, so that a fake that a test installs later does not affect the package.
 const Controller = globalThis.AbortController;
@@ -16,14 +16,22 @@ type State =
   /** `generation`: of the stop that has aborted it. A later stop needs a new signal. */
   | { phase: 'aborted'; controller: AbortController; generation: number };
 
+/** What this needs of an Attachment. */
+type AttachmentLike = {
+  readonly native: NativeAttachment;
+  readonly errors: ErrorsHere;
+  check(): void;
+  listen(cause: 'signal', listener: () => void): () => boolean;
+};
+
 export class StopSignal {
-  readonly #attachment: Attachment;
+  readonly #attachment: AttachmentLike;
   #state: State = { phase: 'none' };
   /** Whether the program has it: then its reason gives the program the error. */
   #isGiven = false;
   #unlisten: () => unknown = () => {};
 
-  constructor(attachment: Attachment) {
+  constructor(attachment: AttachmentLike) {
     this.#attachment = attachment;
   }
 

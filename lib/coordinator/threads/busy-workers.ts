@@ -4,8 +4,8 @@
  * JavaScript.
  */
 
+import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
-import type { Attachment } from '../attachment.ts';
 
 /** A function that a worker of this process runs. */
 export type BusyWorker = {
@@ -27,7 +27,11 @@ export type ShownWorker = {
 };
 
 /** Of an Attachment. */
-type Employer = Pick<Attachment, 'workers' | 'native' | 'listen'>;
+type Employer = {
+  readonly workers: ReadonlyMap<object, ShownWorker>;
+  readonly native: Pick<NativeAttachment, 'setBusyWorkers'>;
+  listen(cause: 'stop', listener: () => void): () => boolean;
+};
 
 /** The attachments of which something still ran when they were last told. */
 const told = new WeakSet<Employer>();
