@@ -54,6 +54,7 @@ Exit code: 130 after SIGINT, 143 after SIGTERM, 1 after an error.`,
     'setup',
     'teardown',
     'resources',
+    'health',
   ],
   required: ['module', 'servers', 'cluster'],
   run: async (options) => {

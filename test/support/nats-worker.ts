@@ -20,6 +20,7 @@ export type WorkerOptions = {
   definition?: string;
   setup?: string;
   recycle?: string;
+  health?: number;
   /** The CLI of another copy of the package. */
   cli?: string;
   env?: NodeJS.ProcessEnv;
@@ -43,6 +44,7 @@ export class NatsWorker {
     if (options.resources !== undefined) args.push('--resources', options.resources);
     if (options.definition !== undefined) args.push('--definition', options.definition);
     if (options.setup !== undefined) args.push('--setup', options.setup);
+    if (options.health !== undefined) args.push('--health', String(options.health));
     if (options.recycle !== undefined) args.push('--recycle', options.recycle);
     this.child = spawn(process.execPath, [cli, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],

@@ -27,6 +27,7 @@ export type Options = {
   setup?: string | undefined;
   teardown?: string | undefined;
   resources?: string | undefined;
+  health?: string | undefined;
   output?: string | undefined;
   exercise?: string | undefined;
   runtimes?: string | undefined;

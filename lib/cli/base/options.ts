@@ -57,6 +57,10 @@ export const optionTexts: Readonly<Record<Flag, OptionText>> = {
     value: 'LIST',
     text: 'what this worker has, for functions that need it: gpu=1,licence=2 (default: nothing)',
   },
+  health: {
+    value: 'PORT',
+    text: 'serves GET /livez, /readyz and /metrics (Prometheus) at this port (default: none)',
+  },
   output: {
     value: 'PAGE',
     short: 'o',

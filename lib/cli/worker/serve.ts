@@ -18,6 +18,7 @@ import type { Recycle } from '../../pool/workers/channel.ts';
 import { CommandError, type CommandResult, type Options, UsageError } from '../base/command.ts';
 import { clusterOf, connectionOf } from '../base/servers.ts';
 import { version } from '../base/version.ts';
+import { Health } from './health.ts';
 
 const MAX_SLOTS = 1_024;
 
@@ -150,6 +151,7 @@ type ServeOptions = ModuleHooks & {
   task: number | undefined;
   definition: string | undefined;
   recycle: Recycle | undefined;
+  health: number | undefined;
 };
 
 /** Checks the options, and reads no file. @throws UsageError */
@@ -170,7 +172,8 @@ export function checkOptions(options: Options): ServeOptions {
   }
   const recycle = recycleOf(options);
   const resources = resourcesOf(options);
-  const own = { setup, teardown, recycle, resources };
+  const health = integer(options.health, 'health', 0, 65_535);
+  const own = { setup, teardown, recycle, resources, health };
   return { job, connection, cluster, slots, task, definition, ...own };
 }
 
@@ -205,13 +208,22 @@ async function serveUntilSignal(options: Options, say: Say): Promise<CommandResu
   const spec = specOf(options, job, task);
   const module = moduleOf(options);
   await loadClient();
-  const node = new ClusterNode({
+  const health = new Health(() => node.running);
+  if (checked.health !== undefined) {
+    const port = await health.listen(checked.health);
+    say(`answers at port ${port}: /livez, /readyz, /metrics`, { event: 'health', port });
+  }
+  const node: ClusterNode = new ClusterNode({
     ...checked,
     module,
     spec,
     slots: job === 'worker' ? slots : 0,
     version,
-    onEvent: (event) => say(describe(event), event),
+    onCall: (name, outcome) => health.count(name, outcome),
+    onEvent: (event) => {
+      health.note(event);
+      say(describe(event), event);
+    },
   });
   const signals = hearSignals();
   const noParent = underNpm(() => signals.hear('SIGTERM'));
@@ -222,9 +234,11 @@ async function serveUntilSignal(options: Options, say: Say): Promise<CommandResu
     await Promise.race([node.close(), signals.first]);
     throw new CommandError(signal.message);
   }
+  health.leaves();
   say(`${signal}: ${leavingOf(signal, node)}`, { event: 'leaving', signal, running: node.running });
   const left = node.leave().then(() => node.close());
   await Promise.race([left, signals.second.then(() => node.abandon())]);
+  health.close();
   const exitCode = signal === 'SIGINT' ? 130 : 143;
   return { text: '', json: { event: 'ended', signal }, exitCode, lingers: true };
 }

@@ -66,6 +66,9 @@ export type NodeSessionOptions = ModuleHooks & {
   hasModule: () => boolean;
 };
 
+/** How a function has ended on a node; 'lost': with its thread. */
+export type CallOutcome = 'ok' | 'error' | 'cancelled' | 'lost';
+
 export interface NodeSessionListener {
   /** Publishes a frame. @returns false if there is no connection */
   send(frame: Uint8Array): boolean;
@@ -77,6 +80,8 @@ export interface NodeSessionListener {
   onEnd(isClosed: boolean): void;
   /** What the node is for has begun: a thread has the module, or a ps its variables. Called once. */
   onServing(): void;
+  /** A function has ended here, or its thread has. */
+  onCall(name: string, outcome: CallOutcome): void;
   /** A thread has died, of `error`; another takes its place. */
   onThreadLost(error: Error): void;
   /** A thread is blocked in native code and cannot be ended; another takes its place. */
@@ -306,6 +311,9 @@ export class NodeSession implements StrategyHost {
     this.#sendProgress(closure);
     const id = this.#forget(closure);
     if (id === undefined) return;
+    const wasCancelled = closure.decided !== undefined;
+    const how = state === 'ready' ? 'ok' : 'error';
+    this.#listener.onCall((closure.work as Call).name, wasCancelled ? 'cancelled' : how);
     this.#sendStops();
     this.#results.push(id, ...result, microseconds);
     this.#resultsBytes += result[1].byteLength;
@@ -344,6 +352,10 @@ export class NodeSession implements StrategyHost {
       return;
     }
     this.#forget(closure);
+    if (fate !== 'sent') {
+      const outcome = closure.decided === undefined ? 'lost' : 'cancelled';
+      this.#listener.onCall((closure.work as Call).name, outcome);
+    }
     this.#flush();
     this.#sendStatus(); // before 'returned', or the coordinator would send the closure here again
     this.#post(['returned', id, fate, cause === undefined ? null : encode(cause).bytes]);

@@ -32,7 +32,7 @@ import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
 import { subscriptionCallback } from '../wire/subscription.ts';
 import { ownAddresses } from './addresses.ts';
-import { NodeSession } from './node-session.ts';
+import { type CallOutcome, NodeSession } from './node-session.ts';
 import { NodeVitals } from './vitals.ts';
 
 const HELLO_MS = 1_000;
@@ -76,9 +76,13 @@ export type ClusterNodeOptions = ModuleHooks & {
   /** What the node has, for functions that need it. */
   resources?: Record<string, number> | undefined;
   version: string;
+  /** Called when a function has ended here. */
+  onCall?: (name: string, outcome: CallOutcome) => void;
   /** Called with each event, for operators; not again with an event equal to the last. */
   onEvent(event: NodeEvent): void;
 };
+
+export type { CallOutcome };
 
 /** `phase`: a RefusalPhase of the coordinator, which this version may not know. */
 export type NodeEvent =
@@ -402,6 +406,7 @@ export class ClusterNode {
               : 'the coordinator has ended the session',
           ),
         onServing: () => this.#tell({ event: 'serving', job, task, run }),
+        onCall: (name, outcome) => this.#options.onCall?.(name, outcome),
         // Each thread counts, also if the next one dies in the same way.
         onThreadLost: ({ message }) =>
           this.#options.onEvent({ event: 'thread-lost', why: message }),
