@@ -224,6 +224,7 @@ export class NodeSession implements StrategyHost {
 
   /** Asks the coordinator to send no more closures, and to end the session when all are done. */
   leave(): void {
+    this.#pool?.leave();
     this.#post(['leaving']);
   }
 

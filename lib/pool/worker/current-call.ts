@@ -14,6 +14,12 @@ export type CurrentCall = {
    * stops.
    */
   readonly signal: AbortSignal;
+  /**
+   * Aborts when the worker was asked to end while the function runs: by SIGTERM of a worker process
+   * or of an `allstop worker`, `close`, `resize` or recycling. The function may save its state, or go
+   * on: the call gets its result.
+   */
+  readonly leaving: AbortSignal;
   /** Whether the function should end, for code that does not yield to the event loop. */
   shouldStop(): boolean;
   /** Index of the worker that runs the function, from 0. */

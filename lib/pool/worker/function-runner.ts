@@ -67,6 +67,8 @@ import { type Movable, refusedResult, toPost, transferListOf } from './transfer.
 
 export interface Channel {
   post(message: unknown[], transfer?: readonly Movable[]): void;
+  /** The last message: a process exits. */
+  end(message: unknown[]): void;
 }
 
 /** The id of an attempt that is no closure's: of a resource, of setup and teardown. */
@@ -85,6 +87,7 @@ class Attempt implements CurrentCall {
   /** The index of the closure's claim. */
   readonly #claim: number | undefined;
   #controller: AbortController | undefined;
+  #leaving: AbortController | undefined;
   #reason: { value: unknown } | undefined;
   #progress: ProgressOutbox | undefined;
   /** The coordinator's signal, if this attempt listens to it. */
@@ -125,6 +128,20 @@ class Attempt implements CurrentCall {
       }
     }
     return this.#controller.signal;
+  }
+
+  get leaving(): AbortSignal {
+    if (this.#leaving === undefined) {
+      this.#leaving = new AbortController();
+      setMaxListeners(0, this.#leaving.signal);
+      if (this.#runner.isLeaving) this.leave();
+    }
+    return this.#leaving.signal;
+  }
+
+  /** The worker was asked to end. */
+  leave(): void {
+    if (!this.#hasEnded) this.#leaving?.abort();
   }
 
   shouldStop(): boolean {
@@ -211,6 +228,8 @@ export class FunctionRunner {
   readonly #resources: WorkerResources;
   readonly #draw: ExportedFunction = (id, method, value) =>
     this.#resources.draw(id as number, method as DrawMethod, value);
+  /** Whether `leave` was called. */
+  isLeaving = false;
   readonly #inbox: unknown[][] = [];
   #isWorking = false;
   readonly #concurrency: number;
@@ -305,6 +324,12 @@ export class FunctionRunner {
     this.#channel.post([FROM_WORKER.ready, functionNames(this.#exports)]);
   }
 
+  /** The worker was asked to end: functions may end early. */
+  leave(): void {
+    this.isLeaving = true;
+    for (const attempt of this.#attempts.values()) attempt.leave();
+  }
+
   /** Whether no asynchronous function runs. (While one that is synchronous runs, nothing asks.) */
   get isIdle(): boolean {
     return this.#attempts.size === 0;
@@ -331,6 +356,7 @@ export class FunctionRunner {
       return;
     }
     if (message[0] === TO_WORKER.forget) return this.#resources.forget(message[1] as number);
+    if (message[0] === TO_WORKER.leave) return this.leave();
     if (message[0] === TO_WORKER.ping) return this.#channel.post([FROM_WORKER.pong]);
     if (message[0] === TO_WORKER.drawn) {
       const [, id, state, bytes] = message as [number, number, number, Uint8Array];
@@ -354,7 +380,7 @@ export class FunctionRunner {
     for (let message = this.#inbox.shift(); message !== undefined; message = this.#inbox.shift()) {
       if (message[0] === TO_WORKER.prepare)
         void this.#prepare(message[1] as number, message[2] as WorkerResource);
-      else if (message[0] === TO_WORKER.tearDown) await this.#tearDown();
+      else if (message[0] === TO_WORKER.end) await this.#endWorker(message[1] === true);
       else await this.#runAll(message);
     }
     this.#flush();
@@ -520,14 +546,16 @@ export class FunctionRunner {
     }
   }
 
-  async #tearDown(): Promise<void> {
+  async #endWorker(letsGo: boolean): Promise<void> {
     const { teardown } = this.#settings;
     const failures: unknown[] = [];
     const fail = (error: unknown): unknown => failures.push(error);
-    await this.#asCall(() => this.#resources.close()).catch(fail);
-    if (teardown !== undefined) await this.#callHook(teardown).catch(fail);
+    if (letsGo) {
+      await this.#asCall(() => this.#resources.close()).catch(fail);
+      if (teardown !== undefined) await this.#callHook(teardown).catch(fail);
+    }
     const failed = failures.length === 0 ? null : encode(failures[0]).bytes;
-    this.#channel.post([FROM_WORKER.tornDown, failed]);
+    this.#channel.end([FROM_WORKER.ending, failed]);
   }
 
   /** @throws DataCloneError; RangeError: the value is nested too deeply */

@@ -100,6 +100,8 @@ export class WorkerPool implements Engine {
   readonly #restarts = new Map<WorkerSlot, Timer>();
   readonly #starts: StartLine<WorkerSlot>;
   #failure: Error | undefined;
+  /** `leave` was called: workers that start later hear of it, too. */
+  #isLeaving = false;
   #isClosing = false;
   #onAllGone: (() => void) | undefined;
   /** The callers of `crash`, who wait until the worker of that slot is gone. */
@@ -200,6 +202,7 @@ export class WorkerPool implements Engine {
       onStuck: (info) => host.workerStuck(info),
       onLoaded: (loaded, names) => {
         this.#functions = names;
+        if (this.#isLeaving) loaded.leave();
         if (this.#lacksModule()) loaded.kill(new UnavailableError('The module file has changed'));
       },
       onImportFailed: (slot, error, isWhole) => {
@@ -304,6 +307,11 @@ export class WorkerPool implements Engine {
     const told = this.#crashed.filter((each) => each.slot === slot);
     this.#crashed = this.#crashed.filter((each) => each.slot !== slot);
     for (const { tell } of told) tell(cause);
+  }
+
+  leave(): void {
+    this.#isLeaving = true;
+    for (const slot of this.#slots) slot.leave();
   }
 
   async close(): Promise<void> {
