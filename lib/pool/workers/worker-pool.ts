@@ -16,6 +16,7 @@ import { clusterClosed } from '../../errors/cluster-closed.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import { hold, release } from '../../native/doorbell.ts';
+import { leaveSpare, useSpare } from '../../values/to-thread.ts';
 import type { Closure } from '../queue/closure.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
@@ -129,6 +130,7 @@ export class WorkerPool implements Engine {
       this.#size.close();
       this.#size.fail(new CancelledError('The cluster was stopped', { cause: signal.reason }));
     });
+    useSpare(this);
     hold(); // last: a constructor that throws would hold for ever
   }
 
@@ -329,6 +331,7 @@ export class WorkerPool implements Engine {
     }
     this.#checkAllGone();
     await gone;
+    leaveSpare(this);
     this.setNeeded(false);
   }
 
