@@ -1,11 +1,8 @@
-/**
- * `currentCall()`: what a function can learn about its own attempt. A bundle may have several copies
- * of this file in one thread: they share the storage, by a global symbol.
- */
+/** `currentCall()`: what a function can learn about its own attempt. */
 
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Variable, VariableValue } from '../../cluster/variables/variable.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
+import { callOfCaller, callsAreAsked } from './call-store.ts';
 
 /** The attempt of a call in which the caller runs. */
 export type CurrentCall = {
@@ -43,20 +40,7 @@ export type CurrentCall = {
   report(value: unknown): void;
 };
 
-const SHARED: unique symbol = Symbol.for('allstop:current-call');
-const shared = globalThis as { [SHARED]?: AsyncLocalStorage<CurrentCall> };
-if (shared[SHARED] === undefined) {
-  const value = new AsyncLocalStorage<CurrentCall>();
-  Object.defineProperty(globalThis, SHARED, { value }); // not enumerable: programs copy globals
-}
-const calls = shared[SHARED] as AsyncLocalStorage<CurrentCall>;
-
-export function runAsCall<T>(call: CurrentCall, body: () => T): T {
-  return calls.run(call, body);
-}
-
-/** The attempt in which the caller runs; undefined outside scheduled functions. */
-export const callOfCaller = (): CurrentCall | undefined => calls.getStore();
+callsAreAsked(); // whoever has this file can call `currentCall()`
 
 /**
  * The attempt of the scheduled function, or data set function, that calls `currentCall`.
@@ -78,7 +62,7 @@ export const callOfCaller = (): CurrentCall | undefined => calls.getStore();
  * @throws FailedPreconditionError: the caller was not scheduled on a cluster
  */
 export function currentCall(): CurrentCall {
-  const call = calls.getStore();
+  const call = callOfCaller();
   if (call !== undefined) return call;
   throw new FailedPreconditionError(
     'currentCall() was called outside a function that a pool or a cluster has called',

@@ -31,8 +31,9 @@ import type { PassedArguments } from '../../values/packed-arguments.ts';
 import { receivedArguments } from '../../values/packed-arguments.ts';
 import { smallCopy } from '../../values/small-copy.ts';
 import { packValue } from '../../values/value.ts';
+import { callHasEnded, callOfCaller, callsAreAsked, runAsCall } from './call-store.ts';
 import type { CancelledCalls } from './cancelled-calls.ts';
-import { type CurrentCall, callOfCaller, runAsCall } from './current-call.ts';
+import type { CurrentCall } from './current-call.ts';
 import {
   type ExportedFunction,
   type Exports,
@@ -195,6 +196,7 @@ class Attempt implements CurrentCall {
   /** Ends the attempt: the coordinator's signal, which lives longer, must not refer to it. */
   release(): void {
     this.#hasEnded = true;
+    callHasEnded(this);
     this.#runner.cancelled?.forget(this.id);
     this.#progress?.flush(); // before the result
     if (this.#stop !== undefined) removeAbortListener(this.#stop, this.#onStop);
@@ -257,6 +259,7 @@ export class FunctionRunner {
     const { index, words, concurrency, heapMb, variables } = settings;
     this.#heapBytes = heapMb === undefined ? undefined : heapMb * 1024 ** 2;
     this.#concurrency = concurrency;
+    if (concurrency > 1) callsAreAsked(); // they overlap
     this.#channel = channel;
     this.coordinator = coordinator;
     this.#settings = settings;
@@ -439,6 +442,8 @@ export class FunctionRunner {
     let value: unknown;
     try {
       const given = receivedArguments(sent);
+      // A variable asks, and so may the functions of a data set.
+      if (hasVariables || perWorker !== undefined) callsAreAsked();
       if (hasVariables) revive(given, (own) => this.variables.find(own));
       const call = (args: readonly unknown[]): unknown => {
         const fn = this.#function(name);
@@ -624,6 +629,7 @@ export class FunctionRunner {
   }
 
   async #prepare(id: number, resource: WorkerResource): Promise<void> {
+    callsAreAsked(); // it overlaps with functions
     await this.#resources.prepare(resource);
     this.#channel.post([FROM_WORKER.prepared, id]);
   }
