@@ -134,7 +134,7 @@ class Attempt implements CurrentCall {
   get leaving(): AbortSignal {
     if (this.#leaving === undefined) {
       this.#leaving = new AbortController();
-      setMaxListeners(0, this.#leaving.signal);
+      allowManyListeners(this.#leaving.signal);
       if (this.#runner.isLeaving) this.leave();
     }
     return this.#leaving.signal;
