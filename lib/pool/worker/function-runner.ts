@@ -31,9 +31,15 @@ import type { PassedArguments } from '../../values/packed-arguments.ts';
 import { receivedArguments } from '../../values/packed-arguments.ts';
 import { smallCopy } from '../../values/small-copy.ts';
 import { packValue } from '../../values/value.ts';
-import { callHasEnded, callOfCaller, callsAreAsked, runAsCall } from './call-store.ts';
+import {
+  type CurrentCall,
+  callHasEnded,
+  callOfCaller,
+  callsAreAsked,
+  runAsCall,
+} from './call-store.ts';
 import type { CancelledCalls } from './cancelled-calls.ts';
-import type { CurrentCall } from './current-call.ts';
+
 import {
   type ExportedFunction,
   type Exports,
