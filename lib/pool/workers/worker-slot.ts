@@ -247,7 +247,7 @@ export class WorkerSlot {
     this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
     if (closure.isSuspect) this.#hasSuspect = true;
     const isMoved = transfer.length > 0 && channel.isShared;
-    if (isMoved) closure.isMoved = true;
+    if (isMoved) closure.move();
     const { id, attempts, context, runTimeoutMs } = closure;
     const posted = channel.isShared && !isMoved ? toThread(args) : { args, moved: [] };
     const tellsStart = runTimeoutMs === undefined ? 0 : RUN.tellsStart;
