@@ -149,12 +149,7 @@ export class Attachment {
     return true;
   }
 
-  /** The signal, for the package. `giveSignal`: for the program. */
-  get signal(): AbortSignal {
-    return this.#signal.read(false);
-  }
-
-  /** The signal. From now on the program is given the error of a stop with the signal's reason. */
+  /** The signal, for the program. From now on the program is given the error of a stop with the signal's reason. */
   giveSignal(): AbortSignal {
     return this.#signal.read(true);
   }
