@@ -33,6 +33,7 @@
         "native/core/coordinator_timeline.cc",
         "native/core/deadline.cc",
         "native/core/encoded_error.cc",
+        "native/core/errno_name.cc",
         "native/core/exit_report.cc",
         "native/core/exit_timer.cc",
         "native/core/identity.cc",

@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 mapfile -t sources < <(git ls-files '*.cc' '*.c' '*.h' '*.hpp')
 clang-format --dry-run --Werror "${sources[@]}"
 
-# Each module (addon, program) that includes the C++ header must have its own table of kept
-# exceptions. If the table's symbol were visible, the dynamic linker could merge these tables.
+# Each module (addon, program) that includes the C++ header must have its own function that describes
+# a Napi::Error. If the symbol were visible, the dynamic linker could merge those of all modules.
 module=$(mktemp)
 trap 'rm -f "$module"' EXIT
 for compiler in g++ clang++; do
@@ -17,10 +17,10 @@ for compiler in g++ clang++; do
 #include "allstop/allstop.hpp"
 template bool allstop::StopOnException(const allstop::Coordinator&, void (*&&)());
 END
-  inside=$(nm "$module" | grep -c 'KeptExceptions3GetEvE4kept' || true)
-  outside=$(nm -D "$module" | grep -c KeptExceptions || true)
+  inside=$(nm "$module" | grep -c 'report_foreign' || true)
+  outside=$(nm -D "$module" | grep -c report_foreign || true)
   if [ "$inside" -eq 0 ] || [ "$outside" -ne 0 ]; then
-    echo "$compiler: the table of kept exceptions must be in each module (symbols found: $inside) and visible to no other (visible: $outside)" >&2
+    echo "$compiler: report_foreign must be in each module (symbols found: $inside) and visible to no other (visible: $outside)" >&2
     exit 1
   fi
 done

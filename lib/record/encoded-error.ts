@@ -17,8 +17,9 @@ import {
   textOf,
 } from '../base/thrown-value.ts';
 import { errorClasses, NativeError } from '../errors/errors.ts';
+import { onFirstUse } from '../native/doorbell.ts';
 import { builtinClasses, makeError, pack, unpack } from './error-graph.ts';
-import { type Carried, carry, known, remember } from './error-identity.ts';
+import { type Carried, carry, echoes, known, remember } from './error-identity.ts';
 
 const MAGIC = Buffer.from('ASE\x01', 'latin1');
 const TAG = {
@@ -31,6 +32,8 @@ const TAG = {
   nativeType: 7,
   js: 8,
   cause: 9,
+  echo: 10,
+  abortEcho: 11,
 };
 
 type Header = {
@@ -51,15 +54,18 @@ type Header = {
 /** The depth of causes that native code keeps: EncodedError::kMaxCauses. */
 const MAX_CAUSES = 32;
 
+function field(tag: number, value: Uint8Array | string): [Uint8Array, Uint8Array] {
+  const bytes = typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
+  const head = Buffer.alloc(5);
+  head.writeUInt8(tag, 0);
+  head.writeUInt32LE(bytes.length, 1);
+  return [head, bytes];
+}
+
 function writeFields(header: Header, graph?: Uint8Array): Uint8Array {
   const parts: Uint8Array[] = [MAGIC];
   const write = (tag: number, value: Uint8Array | string): void => {
-    if (value.length === 0) return;
-    const bytes = typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
-    const head = Buffer.alloc(5);
-    head.writeUInt8(tag, 0);
-    head.writeUInt32LE(bytes.length, 1);
-    parts.push(head, bytes);
+    if (value.length > 0) parts.push(...field(tag, value));
   };
   write(TAG.id, header.id);
   write(TAG.name, header.name);
@@ -167,6 +173,14 @@ export function encode(value: unknown): { carried: Carried; bytes: Uint8Array } 
   return { carried, bytes: writeFields(header, graph) };
 }
 
+/** Node's `errno` of a system error with this code: a negative number. */
+function errnoOf(code: string): number | undefined {
+  if (!/^E[A-Z\d]+$/.test(code)) return undefined;
+  const { errno }: { errno: Record<string, number> } =
+    process.getBuiltinModule('node:os').constants;
+  return errno[code] === undefined ? undefined : -errno[code];
+}
+
 /** An error of a native thread: its encoding has a header and no graph. */
 function nativeError(header: Header): Error {
   const { name, message, code, nativeType } = header;
@@ -179,6 +193,8 @@ function nativeError(header: Header): Error {
   if (error instanceof AggregateError) define(error, 'errors', [], false); // it always has them
   if (code !== '' && codeOf(error) !== code) define(error, 'code', code);
   if (nativeType !== '') define(error, 'nativeType', nativeType);
+  const errno = nativeType === '' ? undefined : errnoOf(code);
+  if (errno !== undefined) define(error, 'errno', errno);
   const title = nativeType === '' ? name : `${name} [${nativeType}]`;
   const frames = header.stack === '' ? '    at a native thread' : header.stack;
   defineStack(error, `${title}: ${message}\n${frames}`);
@@ -221,3 +237,27 @@ export function restoreClass(value: unknown): unknown {
   if (ours !== undefined && !(value instanceof ours)) Object.setPrototypeOf(value, ours.prototype);
   return value;
 }
+
+/**
+ * The name of the function on the global object by which the headers for addons (allstop_napi.hpp)
+ * encode an error of JavaScript that was thrown through C++.
+ */
+const ENCODE_ERROR = Symbol.for('allstop.encodeError');
+
+/** As `encode`, with the stops that the error may be an echo of. */
+function encodeForAddon(error: unknown): Uint8Array {
+  const { ids, abortIds } = echoes(error);
+  return Buffer.concat([
+    encode(error).bytes,
+    ...ids.flatMap((id) => field(TAG.echo, id)),
+    ...abortIds.flatMap((id) => field(TAG.abortEcho, id)),
+  ]);
+}
+
+onFirstUse.push(() => {
+  if (Object.hasOwn(globalThis, ENCODE_ERROR)) return; // another copy of this code was here first
+  Object.defineProperty(globalThis, ENCODE_ERROR, {
+    value: encodeForAddon,
+    configurable: true,
+  });
+});

@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "../core/errno_name.h"
 #include "../core/identity.h"
 #include "../core/interruption.h"
+#include "../core/js_threads.h"
 #include "../core/looper_thread.h"
 #include "../core/stop_timer.h"
 #include "../core/unseen_errors.h"
@@ -23,7 +25,8 @@
 static_assert(sizeof(allstop_string) == 2 * sizeof(void*));
 static_assert(offsetof(allstop_error, name) == 8);
 static_assert(offsetof(allstop_error, id) == 8 + 5 * sizeof(allstop_string));
-static_assert(sizeof(allstop_error) == offsetof(allstop_error, id) + 3 * sizeof(void*));
+static_assert(offsetof(allstop_error, encoded) == offsetof(allstop_error, id) + 3 * sizeof(void*));
+static_assert(sizeof(allstop_error) == offsetof(allstop_error, encoded) + sizeof(allstop_string));
 static_assert(offsetof(allstop_options, name) == 8);
 static_assert(sizeof(allstop_options) == 8 + 4 * sizeof(void*));
 static_assert(offsetof(allstop_record_info, requested_at_ms) == 16);
@@ -39,7 +42,8 @@ static_assert(offsetof(allstop_table, stop_after) == 16 + 35 * sizeof(void*));
 static_assert(offsetof(allstop_table, interruptible_enter) == 16 + 37 * sizeof(void*));
 static_assert(offsetof(allstop_table, variable_retain) == 16 + 39 * sizeof(void*));
 static_assert(offsetof(allstop_table, interruptible_is_effective) == 16 + 45 * sizeof(void*));
-static_assert(sizeof(allstop_table) == 16 + 46 * sizeof(void*));
+static_assert(offsetof(allstop_table, on_js_thread) == 16 + 46 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 47 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
 static_assert(ALLSTOP_MAX_SUPPRESSED == allstop::core::kMaxSuppressed);
@@ -88,6 +92,7 @@ core::ErrorFields ToFields(const allstop_error& given,
   fields.code = ToString(error.code);
   fields.stack = ToString(error.stack);
   fields.native_type = ToString(error.native_type);
+  if (fields.code.empty()) fields.code = core::ErrnoName(static_cast<int>(error.error_number));
   if (error.cause != nullptr && error.cause->size >= kSmallestStruct && max_causes > 0) {
     fields.cause = core::EncodedError::MakeCause(ToFields(*error.cause, max_causes - 1));
   }
@@ -95,12 +100,19 @@ core::ErrorFields ToFields(const allstop_error& given,
   return fields;
 }
 
-// The error's own id is its only echo id: an addon that reports an error again keeps the id, and
-// that report is then an echo of the stop.
-void SetError(core::StopRequest& request, const allstop_error& error) {
-  request.error = core::EncodedError::Encode(ToFields(error));
-  request.echo_ids = {request.error->fields().id};
+// The error's own id is an echo id: an addon that reports an error again keeps the id, and that
+// report is then an echo of the stop. An error of JavaScript says itself what it may echo.
+void SetError(core::StopRequest& request, const allstop_error& given) {
+  const allstop_error error = Read(given);
+  if (error.encoded.size > 0) request.error = core::EncodedError::Decode(ToString(error.encoded));
+  if (!request.error) request.error = core::EncodedError::Encode(ToFields(error));
+  const core::ErrorFields& fields = request.error->fields();
+  request.echo_ids = fields.echo_ids;
+  request.echo_ids.push_back(fields.id);
+  request.abort_echo_ids = fields.abort_echo_ids;
 }
+
+int OnJsThread() { return core::JsThreads::IsCurrent() ? 1 : 0; }
 
 // Describes the calling thread. The core calls the function when waiting threads are awake.
 core::Describe Caller(const Coordinator& coordinator, core::Via via) {
@@ -293,7 +305,7 @@ constexpr char kUnknownSize[] =
     "A thread failed, and its allstop_error has no valid size: set its field `size` to "
     "sizeof(allstop_error)";
 constexpr allstop_error kErrorOfUnknownSize = {
-    sizeof(allstop_error), 0, {}, {kUnknownSize, sizeof(kUnknownSize) - 1}, {}, {}, {}, {}, {}};
+    sizeof(allstop_error), 0, {}, {kUnknownSize, sizeof(kUnknownSize) - 1}, {}, {}, {}, {}, {}, {}};
 
 void ThreadDone(allstop_thread* thread, const allstop_error* error) {
   const std::unique_ptr<RegisteredThread> registered(&FromThread(thread));
@@ -583,6 +595,7 @@ const allstop_table& Table() {
       VariableAssign,
       VariableAssignAdd,
       InterruptibleIsEffective,
+      OnJsThread,
   };
   return table;
 }

@@ -10,6 +10,7 @@ set(ALLSTOP_CORE_SOURCES
   core/coordinator_timeline.cc
   core/deadline.cc
   core/encoded_error.cc
+  core/errno_name.cc
   core/exit_report.cc
   core/exit_timer.cc
   core/identity.cc

@@ -67,6 +67,8 @@ void EncodedError::Assign(ErrorFields& fields, std::uint8_t tag, std::string_vie
     case kStack: fields.stack = value; break;
     case kChain: fields.chain.emplace_back(value); break;
     case kNativeType: fields.native_type = value; break;
+    case kEcho: fields.echo_ids.emplace_back(value); break;
+    case kAbortEcho: fields.abort_echo_ids.emplace_back(value); break;
     case kCause:
       if (max_causes > 0) {
         auto cause = Read(value, max_causes - 1);

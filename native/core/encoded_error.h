@@ -36,6 +36,10 @@ struct ErrorFields {
   std::string native_type;         // the demangled type of an error thrown in C++
   std::vector<std::string> chain;  // constructor names, the most derived first
   std::shared_ptr<const EncodedError> cause;
+  // StopRequest::echo_ids and abort_echo_ids beside the error's own id: only in bytes that
+  // JavaScript has encoded for an addon. Not written.
+  std::vector<std::string> echo_ids;
+  std::vector<std::string> abort_echo_ids;
 };
 
 // Immutable, so any thread may read it without a lock.
@@ -53,7 +57,9 @@ class EncodedError {
     kChain = 6,  // once for each constructor name
     kNativeType = 7,
     kJavaScript = 8,
-    kCause = 9,  // a whole encoded error
+    kCause = 9,       // a whole encoded error
+    kEcho = 10,       // once for each id
+    kAbortEcho = 11,  // once for each id, which is also a kEcho
   };
   static constexpr std::uint8_t kVersion = 1;
   static constexpr int kMaxCauses = 32;  // the depth of causes; deeper ones are left out

@@ -22,15 +22,18 @@ class JsThreads {
     return *threads;
   }
 
-  // From Setup of the environment with this id until its Close.
+  // From Setup of the environment with this id until its Close, both on its own thread.
   void Add(std::uint64_t environment, Ids ids) {
     const std::lock_guard<std::mutex> lock(mutex_);
     threads_[environment] = ids;
+    ++Here();
   }
   void Remove(std::uint64_t environment) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    threads_.erase(environment);
+    if (threads_.erase(environment) > 0) --Here();
   }
+  // Whether the calling thread runs an environment that has loaded the addon, and that lives.
+  static bool IsCurrent() { return Here() > 0; }
   // 0: no such thread has loaded the addon.
   std::uint64_t Find(std::uint32_t thread_id) const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -41,6 +44,11 @@ class JsThreads {
   }
 
  private:
+  static int& Here() {
+    static thread_local int environments = 0;
+    return environments;
+  }
+
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Ids> threads_;  // guarded by mutex_
 };

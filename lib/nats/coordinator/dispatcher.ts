@@ -28,8 +28,6 @@ export class Dispatcher {
   #isEvenDue = false;
   /** False until this run holds the cluster; no closure is sent before. */
   isOpen = false;
-  /** The nodes have different functions: what one cannot run another may. */
-  areMixed = false;
 
   constructor(host: StrategyHost) {
     this.#host = host;
@@ -99,7 +97,7 @@ export class Dispatcher {
       const fed = session.canTake ? this.#feed(session, false) : 'full';
       session.flush();
       if (fed === 'full') this.#idle.delete(session);
-      else if (fed === 'no-work' && !this.#host.hasPlaced && !this.areMixed) return;
+      else if (fed === 'no-work' && !this.#host.hasPlaced) return;
     }
   }
 

@@ -12,11 +12,11 @@ export function putTraced(
   context: unknown,
 ): Promise<void> | undefined {
   const { name } = closure.work as Call;
-  const attributes = {
+  closure.span = CallSpan.begin(name, context, {
     'allstop.coordinator': aboutOf(coordinator).coordinator,
     'allstop.call': closure.id,
-  };
-  closure.trace(CallSpan.begin(name, context, attributes));
+  });
+  closure.context = closure.span?.text;
   try {
     const room = queue.put(closure);
     room?.catch((error: unknown) => closure.refuse(error));

@@ -229,12 +229,12 @@ export class KeyedCalls {
         this.#host.release(closure);
         return;
       }
-      closure.keep();
+      closure.isKept = true;
       run.found = found;
       this.#host.decide(closure, { state: 'ready', value: undefined });
     } catch (error) {
       if (run.hasEnded) return;
-      closure.keep();
+      closure.isKept = true;
       this.#host.decide(closure, { state: 'failed', value: error });
     }
   }

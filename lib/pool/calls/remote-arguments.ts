@@ -31,7 +31,11 @@ export function whenThere(
     missing = -1;
     for (const each of leaves) each();
   };
-  closure.atEnd(leave);
+  const before = closure.onSettled;
+  closure.onSettled = () => {
+    before?.();
+    leave();
+  };
   for (const [index, value] of args.entries()) {
     if (missing < 0) return;
     if (!(value instanceof RemoteValue)) continue;

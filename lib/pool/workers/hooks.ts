@@ -19,34 +19,35 @@ export function setupError(
 }
 
 /**
- * A worker that runs nothing any more ends: after its teardown function, if it has one, and a process
- * by itself. It has limited time for both. What goes wrong with the function is a warning
- * (`ALLSTOP_TEARDOWN`): no call waits for it, and the worker ends all the same.
+ * A worker that runs nothing any more calls its teardown function, and has limited time for it.
+ * What goes wrong is a warning (`ALLSTOP_TEARDOWN`): no call waits for a teardown, and the worker
+ * ends all the same.
  */
-export class Ending {
-  /** Undefined: nothing that can fail. */
-  #what: string | undefined;
+export class Teardown {
+  readonly #what: string;
   readonly #timer: Timer;
+  readonly #end: () => void;
 
-  /**
-   * `what` the worker does, for warnings; undefined: it only exits. `onLate` is called when the time
-   * is over, unless the worker is gone.
-   */
-  constructor(what: string | undefined, limitMs: number, onLate: () => void) {
-    this.#what = what;
+  /** `worker`: JOB:INDEX. `end` is called once, when the function has ended or the time is over. */
+  constructor(worker: string, name: string | undefined, limitMs: number, end: () => void) {
+    const what =
+      name === undefined ? 'return() of the iterators' : `The teardown function '${name}'`;
+    this.#what = `${what} of ${worker}`;
+    this.#end = end;
     this.#timer = new Timer(limitMs, () => {
       this.#warn(`did not end within ${duration(limitMs)}: the worker is ended by force`);
-      onLate();
+      this.#end();
     });
   }
 
-  /** The teardown function has ended; `failed`: with this encoded error. */
-  tornDown(failed: Uint8Array | null): void {
+  /** The worker has told that the function has ended; `failed`: with this encoded error. */
+  ended(failed: Uint8Array | null): void {
+    this.#timer.clear();
     if (failed !== null) {
       const { value } = decode(failed);
       this.#warn(`failed: ${messageOf(value)}`, value);
     }
-    this.#what = undefined;
+    this.#end();
   }
 
   /** The worker is gone. */
@@ -55,7 +56,6 @@ export class Ending {
   }
 
   #warn(how: string, error?: unknown): void {
-    if (this.#what === undefined) return;
     const { stack } = (error ?? {}) as { stack?: unknown };
     process.emitWarning(`${this.#what} ${how}`, {
       code: 'ALLSTOP_TEARDOWN',

@@ -104,8 +104,10 @@ typedef struct allstop_variable_info allstop_variable_info;
  * `NativeError`; its `message` and `nativeType` are those given here.
  */
 typedef struct allstop_error {
-  uint32_t size;              /**< sizeof(allstop_error), in bytes */
-  uint32_t reserved;          /**< 0 */
+  uint32_t size; /**< sizeof(allstop_error), in bytes */
+  /** An errno, or 0. If `code` is empty, its name (ENOENT) becomes the code; JavaScript's `errno`
+   * is the negative number, as Node's. Since 1.7; must be 0 for an older package. */
+  uint32_t error_number;
   allstop_string name;        /**< JavaScript's `name` */
   allstop_string message;     /**< JavaScript's `message`; in C++, what() */
   allstop_string code;        /**< JavaScript's `code` */
@@ -116,6 +118,10 @@ typedef struct allstop_error {
    * error. Empty: the library makes a new id. */
   allstop_string id;
   const struct allstop_error *cause; /**< JavaScript's `cause`, or NULL */
+  /* Since 1.7 */
+  /** The whole of an error of JavaScript, as the function `Symbol.for('allstop.encodeError')` of
+   * the global object encodes it; if it is not empty, the fields above are ignored. */
+  allstop_string encoded;
 } allstop_error;
 
 /** The longest chain of `cause` pointers that is kept; deeper causes are dropped. */
@@ -265,6 +271,7 @@ typedef struct allstop_table {
                                         const void *deltas, size_t count);
   /* Since 1.7 */
   int (*interruptible_is_effective)(const allstop_interruptible *guard);
+  int (*on_js_thread)(void);
 } allstop_table;
 
 /** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a

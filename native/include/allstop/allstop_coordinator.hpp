@@ -68,7 +68,8 @@ class ErrorView {
                         Of(each->stack),
                         Of(each->native_type),
                         Of(each->id),
-                        nullptr};
+                        nullptr,
+                        {}};
       if (size > 1) chain_[size - 2].cause = &chain_[size - 1];
     }
   }

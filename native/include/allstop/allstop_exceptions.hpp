@@ -5,16 +5,15 @@
 #ifndef ALLSTOP_ALLSTOP_EXCEPTIONS_HPP_
 #define ALLSTOP_ALLSTOP_EXCEPTIONS_HPP_
 
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
+#include <system_error>
 #include <typeinfo>
 #include <utility>
 
@@ -38,9 +37,9 @@
 namespace allstop {
 inline namespace catching {  // see allstop.hpp
 
-/// What RaiseRequestedException throws where this module (executable or addon) no longer has,
-/// or never had, the exception itself: for an error from JavaScript or from another addon, and
-/// for an exception that is not among the module's last 64.
+/// What RaiseRequestedException throws: the recorded error as data. An exception itself is not
+/// kept, since it may belong to a thread (that of a Napi::Error, of a Python interpreter), on which
+/// alone it may be destroyed.
 class StopError : public std::runtime_error {
  public:
   explicit StopError(Error error)
@@ -53,54 +52,6 @@ class StopError : public std::runtime_error {
 
 namespace internal {
 
-// The last 64 exceptions that this module has reported, each with the id of its error, so that
-// RaiseRequestedException can throw the exception itself. The table belongs to the module and
-// not to the record: only the module that threw an exception can throw it again. Hidden
-// visibility keeps the linker from merging the tables of all modules into one;
-// scripts/lint-native.sh checks that.
-#if defined(__GNUC__)
-class __attribute__((visibility("hidden"))) KeptExceptions {
-#else
-class KeptExceptions {
-#endif
- public:
-  // Never destroyed: native threads may use the table after static destructors have run.
-  static KeptExceptions& Get() {
-    static KeptExceptions* const kept = new KeptExceptions;
-    return *kept;
-  }
-  void Keep(std::string_view id, std::exception_ptr exception) {
-    constexpr std::size_t kMost = 64;
-    // Declared before the lock, hence destroyed after it: the destructor of the exception may
-    // run the program's code, which may come back here.
-    std::exception_ptr oldest;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    exceptions_.emplace_back(id, std::move(exception));
-    if (exceptions_.size() <= kMost) return;
-    oldest = std::move(exceptions_.front().second);
-    exceptions_.pop_front();
-  }
-  std::exception_ptr Find(std::string_view id) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [known, exception] : exceptions_) {
-      if (known == id) return exception;
-    }
-    return nullptr;
-  }
-  // The id under which `exception` was reported before; "" if it is new.
-  std::string IdOf(const std::exception_ptr& exception) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [id, known] : exceptions_) {
-      if (known == exception) return id;
-    }
-    return {};
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::deque<std::pair<std::string, std::exception_ptr>> exceptions_;
-};
-
 using Report = void (*)(void* context, const allstop_error& error);
 
 // Call in a catch block. Whether the caught exception is one of another language (Objective-C, Ada,
@@ -108,6 +59,17 @@ using Report = void (*)(void* context, const allstop_error& error);
 // end of the first catch block: one that is nested in yours (try { throw; } catch (...) {}) would
 // destroy the exception, and the next `throw;` would end the process.
 inline bool IsCaughtForeign() { return std::current_exception() == nullptr; }
+
+// The errno of an error code, or 0. The system category has Windows' own numbers there.
+inline std::uint32_t ErrnoOf(const std::error_code& code) noexcept {
+#if defined(_WIN32)
+  const bool has_errno = code.category() == std::generic_category();
+#else
+  const bool has_errno =
+      code.category() == std::generic_category() || code.category() == std::system_category();
+#endif
+  return has_errno && code.value() > 0 ? static_cast<std::uint32_t>(code.value()) : 0;
+}
 
 // Call in a catch block, with `outer` null. Calls `report(context, outermost)`, where
 // `outermost` describes the caught exception, and its `cause` chain describes the exceptions
@@ -133,6 +95,11 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
   if (type) error.native_type = allstop_str(demangled ? demangled.get() : type->name());
 #endif
   std::optional<view::ErrorView> fields;
+  char number[32];
+  const auto print = [&](const char* format, auto value) {
+    error.message = {
+        number, static_cast<std::size_t>(std::snprintf(number, sizeof(number), format, value))};
+  };
   const auto take = [&](const Error& caught) {
     const allstop_string id = error.id;
     error = *fields.emplace(caught).get();
@@ -145,8 +112,25 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
     error.cause = nullptr;
   } catch (const Error& caught) {
     take(caught);
+  } catch (const std::system_error& caught) {
+    error.message = allstop_str(caught.what());
+    error.error_number = ErrnoOf(caught.code());
   } catch (const std::exception& caught) {
     error.message = allstop_str(caught.what());
+  } catch (int value) {
+    print("%d", value);
+  } catch (unsigned value) {
+    print("%u", value);
+  } catch (long value) {
+    print("%ld", value);
+  } catch (unsigned long value) {
+    print("%lu", value);
+  } catch (long long value) {
+    print("%lld", value);
+  } catch (unsigned long long value) {
+    print("%llu", value);
+  } catch (double value) {
+    print("%g", value);
   } catch (const std::string& text) {
     error.message = view::Of(text);
   } catch (const char* text) {  // a char*, and nullptr, too
@@ -172,34 +156,34 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
   }
 }
 
-// Call in a catch block. Calls `report` with the caught exception as an error that has an id,
-// and keeps the exception under that id for RaiseRequestedException. An exception that
-// RaiseRequestedException has thrown keeps its id.
+// Describes a caught Napi::Error, and returns true; or returns false. Set by allstop_napi.hpp,
+// which alone knows that class. Each module has its own (hidden visibility): another one may have
+// been compiled with another version of node-addon-api.
+using ReportForeign = bool (*)(const Coordinator& coord, Report report, void* context);
+#if defined(__GNUC__)
+__attribute__((visibility("hidden")))
+#endif
+inline ReportForeign report_foreign = nullptr;
+
+// Call in a catch block. Calls `report` with the caught exception as an error that has an id. An
+// exception that RaiseRequestedException has thrown keeps its id.
 inline void ReportCaught(const Coordinator& coord, Report report, void* context) {
+  if (report_foreign != nullptr && !IsCaughtForeign() && report_foreign(coord, report, context)) {
+    return;
+  }
   allstop_error error = {};
   char fresh[64];
   std::string known;
   try {
-    const std::exception_ptr caught = std::current_exception();
-    if (caught) known = KeptExceptions::Get().IdOf(caught);
-    try {
-      if (caught && known.empty()) throw;
-    } catch (const StopError& stop) {
-      known = stop.error().id;
-    } catch (const Error& thrown) {
-      known = thrown.id;
-    } catch (...) {
-    }
-    error.id = view::Of(known);
-    if (known.empty()) {
-      error.id = {fresh, allstop_new_id(coord.handle(), fresh, sizeof(fresh))};
-      if (caught && error.id.size > 0) {
-        KeptExceptions::Get().Keep({fresh, error.id.size}, caught);
-      }
-    }
-  } catch (const std::bad_alloc&) {
-    // Not kept: RaiseRequestedException will throw a StopError for this exception.
+    if (!IsCaughtForeign()) throw;
+  } catch (const StopError& stop) {
+    known = stop.error().id;
+  } catch (const Error& thrown) {
+    known = thrown.id;
+  } catch (...) {
   }
+  error.id = view::Of(known);
+  if (known.empty()) error.id = {fresh, allstop_new_id(coord.handle(), fresh, sizeof(fresh))};
   DescribeCaught(error, nullptr, ALLSTOP_MAX_CAUSES, report, context);
 }
 
@@ -242,14 +226,10 @@ ALLSTOP_HPP_CATCHES_UNWINDING bool StopOnException(const Coordinator& coord, Fun
 /// error stays recorded. Waits as allstop_stop_record does. Any thread; also in the function
 /// of a Thread, where the thrown exception is recognized as the stop's own error.
 ///
-/// @throws the exception itself, if this module has reported it and it is among the module's
-///   last 64; else a StopError
+/// @throws StopError, whose error() has native_type, message and cause of the exception
 inline void RaiseRequestedException(const Coordinator& coord) {
   std::optional<Error> error = coord.FirstError();
-  if (!error) return;
-  const std::exception_ptr own = internal::KeptExceptions::Get().Find(error->id);
-  if (own) std::rethrow_exception(own);
-  throw StopError(std::move(*error));
+  if (error) throw StopError(std::move(*error));
 }
 
 }  // namespace catching

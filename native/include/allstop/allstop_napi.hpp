@@ -88,6 +88,67 @@ inline void ThrowRefusal(const Napi::Value& value, allstop_status status,
 #endif
 }
 
+#if defined(NODE_ADDON_API_CPP_EXCEPTIONS) || defined(NAPI_CPP_EXCEPTIONS)
+/// The bytes of an error of JavaScript, as the package encodes it in the thread of `error`; empty
+/// if the package cannot be reached there. Runs JavaScript of the package and getters of the error.
+inline std::string Encoded(const Napi::Error& error) {
+  try {
+    const Napi::Env env = error.Env();
+    const Napi::HandleScope scope(env);
+    const Napi::Object global = env.Global();
+    const Napi::Object symbol = global.Get("Symbol").As<Napi::Object>();
+    const Napi::Value key = symbol.Get("for").As<Napi::Function>().Call(
+        symbol, {Napi::String::New(env, "allstop.encodeError")});
+    const Napi::Value encode = global.Get(key);
+    if (!encode.IsFunction()) return {};
+    const Napi::Value bytes = encode.As<Napi::Function>().Call({error.Value()});
+    if (!bytes.IsTypedArray()) return {};
+    const auto array = bytes.As<Napi::Uint8Array>();
+    return std::string(reinterpret_cast<const char*>(array.Data()), array.ByteLength());
+  } catch (const Napi::Error&) {
+    return {};  // the environment ends
+  }
+}
+
+/// See ReportForeign.
+inline bool ReportNapiError(const Coordinator& coord, Report report, void* context) {
+  try {
+    throw;
+  } catch (const Napi::Error& error) {
+    allstop_error described = {};
+    described.size = sizeof(described);
+    const allstop_table* const table = coord.handle()->table;
+    const bool is_here =
+        table != nullptr && ALLSTOP_HAS(table, on_js_thread) && table->on_js_thread() != 0;
+    if (!is_here) {
+      // Neither read nor destroyed here: both call Node-API, which another thread must not do. So
+      // the exception stays in memory for ever.
+      static_cast<void>(new std::exception_ptr(std::current_exception()));
+      described.native_type = allstop_str("Napi::Error");
+      described.message = allstop_str("an error of JavaScript, thrown on a native thread");
+      report(context, described);
+      return true;
+    }
+    const std::string encoded = Encoded(error);
+    described.encoded = view::Of(encoded);
+    described.native_type = allstop_str("Napi::Error");
+    described.message = allstop_str(error.what());
+    report(context, described);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+#if defined(__GNUC__)
+__attribute__((visibility("hidden")))
+#endif
+inline const bool reports_napi_errors = [] {
+  report_foreign = &ReportNapiError;
+  return true;
+}();
+#endif
+
 }  // namespace internal
 
 /// The coordinator of a JavaScript `Coordinator` object or of its `signal`; see allstop_from_napi.

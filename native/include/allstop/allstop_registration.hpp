@@ -71,6 +71,21 @@ class Registration {
                         view::ErrorView(error).get());
   }
 
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+  /// As Fail(error), with the exception that is being handled: call it in a catch block. A
+  /// Napi::Error becomes the error of JavaScript that it is, if this is its JavaScript thread.
+  void Fail() {
+    if (!token_) return;
+    const Coordinator coord = token_.get_deleter().coord;
+    internal::ReportCaught(
+        coord,
+        [](void* ended, const allstop_error& error) {
+          internal::DoneWith(*static_cast<internal::ThreadToken*>(ended), error);
+        },
+        &token_);
+  }
+#endif
+
  private:
   internal::ThreadToken token_;
 };

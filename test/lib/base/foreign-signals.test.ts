@@ -21,7 +21,7 @@ afterAll(async () => {
 /** A coordinator with a thread that does not end. */
 function busy(): Coordinator {
   const coord = new Coordinator();
-  void coord.start(async () => new Promise(() => {}));
+  coord.start(async () => new Promise(() => {}));
   return coord;
 }
 

@@ -1,13 +1,14 @@
-// RaiseRequestedException throws the original exception in the module that reported it, and
-// the exceptions nested in it become causes.
+// An exception becomes a record at once, and the exceptions nested in it become causes.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <cerrno>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #if __has_include(<unwind.h>)
@@ -24,16 +25,56 @@ struct DiskError : std::runtime_error {
   int sector;
 };
 
-TEST(RaiseRequestedExceptionTest, ThrowsTheVeryExceptionInTheModuleThatThrewIt) {
+TEST(RaiseRequestedExceptionTest, ThrowsTheRecordOfTheException) {
   const Coordinator coord = Coordinator::Create();
   Thread(coord, "reader", [] { throw DiskError(7); }).Join();
-  try {
-    RaiseRequestedException(coord);
-    FAIL() << "it should have thrown";
-  } catch (const DiskError& error) {
-    EXPECT_EQ(error.sector, 7);
+  for (int i = 0; i < 2; ++i) {  // it is not cleared
+    try {
+      RaiseRequestedException(coord);
+      FAIL() << "it should have thrown";
+    } catch (const StopError& raised) {
+      EXPECT_EQ(raised.error().message, "bad sector 7");
+      EXPECT_NE(raised.error().native_type.find("DiskError"), std::string::npos);
+    }
   }
-  EXPECT_THROW(RaiseRequestedException(coord), DiskError) << "it is not cleared";
+}
+
+// An exception may belong to its thread: no other one may destroy it, however many come later.
+TEST(StopOnExceptionTest, KeepsNoException) {
+  struct Owned : std::runtime_error {
+    explicit Owned(std::shared_ptr<int> owned)
+        : std::runtime_error("owned"), owned(std::move(owned)) {}
+    std::shared_ptr<int> owned;
+  };
+  auto owned = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = owned;
+  StopOnException(Coordinator::Create(), [&] { throw Owned(std::move(owned)); });
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(StopOnExceptionTest, ASystemErrorHasTheNameOfItsErrno) {
+  const Coordinator coord = Coordinator::Create();
+  StopOnException(coord, [] { throw std::system_error(ENOENT, std::generic_category(), "open"); });
+  EXPECT_EQ(coord.FirstError()->code, "ENOENT");
+}
+
+TEST(StopOnExceptionTest, AThrownNumberIsTheMessage) {
+  const Coordinator coord = Coordinator::Create();
+  StopOnException(coord, [] { throw 42; });
+  EXPECT_EQ(coord.FirstError()->message, "42");
+  EXPECT_EQ(coord.FirstError()->native_type, "int");
+}
+
+TEST(RegistrationTest, FailsWithTheCaughtException) {
+  const Coordinator coord = Coordinator::Create();
+  Registration work(coord, "work");
+  try {
+    throw DiskError(9);
+  } catch (...) {
+    work.Fail();
+  }
+  EXPECT_FALSE(work);
+  EXPECT_EQ(coord.FirstError()->message, "bad sector 9");
 }
 
 TEST(RaiseRequestedExceptionTest, ThrowsAStopErrorForWhatComesFromElsewhere) {
@@ -59,36 +100,6 @@ TEST(RaiseRequestedExceptionTest, ThrowsNothingWithoutAnError) {
   RaiseRequestedException(coord);
 }
 
-TEST(RaiseRequestedExceptionTest, KeepsTheLatestExceptionsOnly) {
-  const Coordinator first = Coordinator::Create();
-  StopOnException(first, [] { throw DiskError(1); });
-  for (int i = 0; i < 64; ++i) {
-    const Coordinator coord = Coordinator::Create();
-    StopOnException(coord, [] { throw DiskError(2); });
-  }
-  EXPECT_THROW(RaiseRequestedException(first), StopError);
-}
-
-TEST(RaiseRequestedExceptionTest, WhatItThrowsInAThreadIsTheStopItself) {
-  const Coordinator coord = Coordinator::Create();
-  Thread(coord, "reader", [] { throw DiskError(7); }).Join();
-  const std::string id = coord.FirstError()->id;
-  coord.ClearStop();
-  // After ClearStop, StopOnException reports another exception, and gives it another id.
-  Thread(coord, "raiser", [] {}).Join();
-  EXPECT_FALSE(StopOnException(coord, [&] {
-    try {
-      StopOnException(coord, [] { throw DiskError(8); });
-      RaiseRequestedException(coord);
-    } catch (const DiskError& error) {
-      EXPECT_EQ(error.sector, 8);
-      throw;
-    }
-  }));
-  EXPECT_NE(coord.FirstError()->id, id);
-  EXPECT_EQ(coord.FirstError()->message, "bad sector 8");
-}
-
 TEST(RaiseRequestedExceptionTest, AForeignErrorKeepsItsIdentityThroughAnotherCoordinator) {
   const Coordinator one = Coordinator::Create();
   const Coordinator other = Coordinator::Create();
@@ -104,26 +115,6 @@ TEST(RaiseRequestedExceptionTest, AForeignErrorKeepsItsIdentityThroughAnotherCoo
   EXPECT_EQ(arrived->name, "TypeError");
   EXPECT_EQ(arrived->message, "not a function");
   EXPECT_EQ(arrived->code, "E_SOMETHING");
-}
-
-// The destructor of an exception may run any code of the program, such as a report of its own.
-TEST(RaiseRequestedExceptionTest, AnExceptionThatReportsInItsDestructorIsForgottenSafely) {
-  struct Loud : std::runtime_error {
-    explicit Loud(std::shared_ptr<int> owned)
-        : std::runtime_error("loud"), owned(std::move(owned)) {}
-    std::shared_ptr<int> owned;
-  };
-  std::shared_ptr<int> owned(new int(1), [](const int* number) {
-    delete number;
-    StopOnException(Coordinator::Create(), [] { throw DiskError(3); });
-  });
-  const std::weak_ptr<int> watched = owned;
-  StopOnException(Coordinator::Create(), [&] { throw Loud(std::move(owned)); });
-  EXPECT_FALSE(watched.expired());
-  for (int i = 0; i < 64; ++i) {
-    StopOnException(Coordinator::Create(), [] { throw DiskError(2); });
-  }
-  EXPECT_TRUE(watched.expired());
 }
 
 void FailDeeply(int depth) {

@@ -124,7 +124,7 @@ TEST(LooperThreadTest, WhatARunThrowsStopsEverybodyAndSaysWhoAndWhat) {
   EXPECT_EQ(info.message, "no pulse");
   EXPECT_EQ(info.native_type, "std::runtime_error");
   EXPECT_EQ(info.thread, "heartbeat");
-  EXPECT_THROW(RaiseRequestedException(coord), std::runtime_error);
+  EXPECT_THROW(RaiseRequestedException(coord), StopError);
 }
 
 TEST(LooperThreadTest, WhatStartLoopThrowsStopsEverybodyWithoutStopLoop) {
