@@ -28,7 +28,7 @@ export async function serve(coord, { port, audit, drainMs, graceMs, files = FILE
   coord.stopOnAbort(pool.coordinator.signal); // a pool whose workers cannot start ends the server
   coord.onStop(() => {
     const hanging = pool.workers.flatMap(({ calls }) => calls.map(({ name }) => name));
-    if (hanging.length > 0) console.error(`Still running, without a request: ${hanging}`);
+    if (hanging.length > 0) console.error(`Still running, without a request: ${hanging.join()}`);
   });
   await pool.ready({ signal: coord.signal });
 

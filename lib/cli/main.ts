@@ -178,7 +178,7 @@ export async function runCommandLine(args: readonly string[]): Promise<CommandRe
       try {
         outcome = await command.run({ ...values, argument: own.args[0] });
       } catch (error) {
-        if (error instanceof UsageError) error.usage ??= own.helpInformation({ error: true });
+        if (error instanceof UsageError) error.explain(() => own.helpInformation({ error: true }));
         throw error;
       }
     });
@@ -196,7 +196,7 @@ export async function runCommandLine(args: readonly string[]): Promise<CommandRe
     for (const arg of args) refuseCredentials(arg);
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (error instanceof UsageError) error.usage ??= program.helpInformation({ error: true });
+    if (error instanceof UsageError) error.explain(() => program.helpInformation({ error: true }));
     if (!(error instanceof Said)) throw error;
   }
   const json = args.some((arg) => ['-v', '--version'].includes(arg))

@@ -606,6 +606,7 @@ export class ClusterCoordinator<M extends object = any>
   async close(options?: CloseOptions): Promise<void> {
     const { drainMs = 0 } = checkOptions('options', options, ['drainMs']);
     checkDuration('options.drainMs', drainMs);
+    if (this.#closing === undefined) this.#engine.leave?.();
     if (drainMs > 0) await this.#wait(this.#drain(drainMs));
     this.#closing ??= this.#close();
     await this.#wait(this.#closing);

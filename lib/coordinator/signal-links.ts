@@ -102,7 +102,7 @@ function removeSignalListener(signal: NodeJS.Signals, listener: SignalListener):
 }
 
 /** As kOnePressNs in native/binding/signals.cc, for where there is no native link. */
-const ONE_PRESS_MS = 500;
+export const ONE_PRESS_MS = 500;
 
 export function stopOnSignals(
   attachment: Attachment,

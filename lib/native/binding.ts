@@ -581,6 +581,8 @@ export interface NativeBinding {
   /** Tells the worker process that its closure `id` is cancelled: `takeCancelledCalls` there. */
   cancelForkedCall(line: number, id: number, reason: Uint8Array): void;
   closeForkLine(line: number): void;
+  /** Blocks until the child has ended, `ms` at most: for the exit of this process. */
+  awaitChild(pid: number, ms: number): boolean;
   /** Blocks until standard output or standard error takes bytes, 50 ms at most. */
   awaitWritable(descriptor: number): boolean;
   /** Blocks until the parent's state is known. `down`, `up`: descriptors; on Windows `down` a name. */

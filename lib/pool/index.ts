@@ -31,6 +31,7 @@ export type { ElasticWorkers, LocalStrategyOptions } from './local/local-strateg
 export type { LocalWorkerOptions } from './local/worker-options.ts';
 export type { Priority } from './queue/lines/closure-lines.ts';
 export type { RunningCall, WorkerInfo } from './queue/strategy.ts';
-export { type CurrentCall, currentCall } from './worker/current-call.ts';
+export type { CurrentCall } from './worker/call-store.ts';
+export { currentCall } from './worker/current-call.ts';
 export { type Movable, transfer } from './worker/transfer.ts';
 export type { Recycle } from './workers/channel.ts';

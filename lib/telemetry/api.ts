@@ -1,6 +1,7 @@
 /**
  * OpenTelemetry's API, an optional peer. It is looked for when the program has registered a tracer
- * provider, which the API keeps under a symbol of `globalThis`; until then this costs the look.
+ * provider or a context manager, which the API keeps under a symbol of `globalThis`; until then this
+ * costs the look. Without a provider no span is made, and the context goes along all the same.
  */
 
 import type * as Api from '@opentelemetry/api';
@@ -27,9 +28,10 @@ function load(): typeof Api | undefined {
 const registered = (): Registered | undefined =>
   (globalThis as { [REGISTERED]?: Registered })[REGISTERED];
 
-/** The API; undefined while this thread has no tracer provider. */
+/** The API; undefined while this thread has neither a tracer provider nor a context manager. */
 export function telemetry(): typeof Api | undefined {
-  return registered()?.trace === undefined ? undefined : load();
+  const { trace, context } = registered() ?? {};
+  return trace === undefined && context === undefined ? undefined : load();
 }
 
 /** What keeps the active context of this thread; undefined if the program has registered none. */

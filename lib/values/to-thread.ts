@@ -33,7 +33,24 @@ function takeSpare(length: number): ArrayBuffer | undefined {
   return spare.splice(at, 1)[0];
 }
 
+/** The pools of this thread: with the last one `spare` goes. */
+const users = new Set<object>();
+
+/** `pool` may copy arguments from now on. */
+export function useSpare(pool: object): void {
+  users.add(pool);
+}
+
+/** `pool` is closed. */
+export function leaveSpare(pool: object): void {
+  users.delete(pool);
+  if (users.size > 0) return;
+  spare.length = 0;
+  spareBytes = 0;
+}
+
 function giveSpare(buffer: ArrayBuffer): void {
+  if (users.size === 0) return;
   const { byteLength } = buffer;
   if (byteLength <= FEW_BYTES || byteLength > MOST_SPARE_BYTES) return;
   spare.push(buffer);

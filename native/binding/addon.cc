@@ -246,6 +246,12 @@ Napi::Value WriteToStandardError(const Info& info) {
   return info.Env().Undefined();
 }
 
+// awaitChild(pid, milliseconds)
+Napi::Value AwaitChild(const Info& info) {
+  return Napi::Boolean::New(info.Env(),
+                            binding::AwaitChild(IdArgument(info, 0), IdArgument(info, 1)));
+}
+
 Napi::Value ExitWithParent(const Info& info) {
   binding::ExitWithParent(IdArgument(info, 0), IdArgument(info, 1));
   return info.Env().Undefined();
@@ -301,6 +307,7 @@ Napi::Value Setup(const Info& info) {
   set("failProcess", Checked<FailProcess>);
   set("takeUnseen", Checked<TakeUnseen>);
   set("writeToStandardError", Checked<WriteToStandardError>);
+  set("awaitChild", Checked<AwaitChild>);
   set("exitWithParent", Checked<ExitWithParent>);
   set("endProcess", Checked<EndProcess>);
   set("openForkLine", Checked<OpenForkLine>);

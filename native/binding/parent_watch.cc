@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,6 +40,14 @@ void EndProcessAfter(std::uint64_t grace_ms) {
   Sleep(static_cast<DWORD>(grace_ms));
   TerminateProcess(GetCurrentProcess(), 1);
   std::abort();  // not reached
+}
+
+bool AwaitChild(std::uint64_t child_id, std::uint64_t patience_ms) {
+  const HANDLE child = OpenProcess(SYNCHRONIZE, FALSE, static_cast<DWORD>(child_id));
+  if (child == nullptr) return true;
+  const DWORD waited = WaitForSingleObject(child, static_cast<DWORD>(patience_ms));
+  CloseHandle(child);
+  return waited == WAIT_OBJECT_0;
 }
 
 #else
@@ -120,6 +129,21 @@ void ExitWithParent(std::uint64_t parent_id, std::uint64_t grace_ms) {
 void EndProcessAfter(std::uint64_t grace_ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(grace_ms));
   _exit(1);
+}
+
+bool AwaitChild(std::uint64_t child_id, std::uint64_t patience_ms) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kInterval{2};
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(patience_ms);
+  for (;;) {
+    siginfo_t end = {};
+    const int result =
+        waitid(P_PID, static_cast<id_t>(child_id), &end, WEXITED | WNOHANG | WNOWAIT);
+    if (result == -1 && errno != EINTR) return true;  // it was reaped
+    if (end.si_pid != 0) return true;
+    if (Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kInterval);
+  }
 }
 
 #endif

@@ -1,4 +1,4 @@
-// Ends this process when its parent process has ended.
+// Ends this process when its parent process has ended, and waits for children at its own end.
 #ifndef ALLSTOP_BINDING_PARENT_WATCH_H_
 #define ALLSTOP_BINDING_PARENT_WATCH_H_
 
@@ -14,6 +14,10 @@ void ExitWithParent(std::uint64_t parent_id, std::uint64_t grace_ms);
 
 // Ends this process (exit code 1, no cleanup) after `grace_ms`.
 [[noreturn]] void EndProcessAfter(std::uint64_t grace_ms);
+
+// Waits until the child process has ended, `patience_ms` at most. For the exit of this process,
+// after which nothing hears of a child: the child stays unreaped. False: it has not ended.
+bool AwaitChild(std::uint64_t child_id, std::uint64_t patience_ms);
 
 }  // namespace allstop::binding
 

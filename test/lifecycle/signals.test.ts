@@ -3,19 +3,14 @@
 import { rmSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { outlastThePress, PRESS_MS } from '../support/press.ts';
 import { publishedCopy } from '../support/published-copy.ts';
 import { runScript, type Said, saidOf, startScript } from '../support/run-script.ts';
 
 // A failure would take 40 s.
 const PROMPT_MS = 20_000;
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
-
-/** A signal that comes less than 500 ms after the first belongs to the same press of a key. */
-const PRESS_MS = 500;
-/** Resolves when the next signal is a press of its own. */
-const outlastThePress = (): Promise<void> => setTimeout(PRESS_MS + 50);
 
 /**
  * Sends `signal` to a new run of a story, and `second` when the story says `event`: within one

@@ -67,6 +67,11 @@ export class UsageError extends Error {
     super(message);
     this.usage = usage;
   }
+
+  /** The usage of the command, unless it has one already. */
+  explain(usage: () => string): void {
+    this.usage ??= usage();
+  }
 }
 
 /** What looks like a URL with a user, a password or a token: `nats://user:pass@host`. */

@@ -7,6 +7,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { moduleFile } from '../../base/module-file.ts';
 import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
+import { ONE_PRESS_MS } from '../../coordinator/signal-links.ts';
 import { PATIENCE_MS } from '../../coordinator/unseen-errors.ts';
 import { counted } from '../../coordinator/words.ts';
 import { binding } from '../../native/native.ts';
@@ -292,13 +293,17 @@ type Signals = {
   hear: (signal: NodeJS.Signals) => void;
 };
 
-/** After the second signal, each signal has its default action. */
+/** What comes within one press of a key is one signal. After the second signal, each signal has its default action. */
 function hearSignals(): Signals {
   const names: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
   const settle: ((signal: NodeJS.Signals) => void)[] = [];
   const next = (): Promise<NodeJS.Signals> => new Promise((heard) => settle.push(heard));
   const [first, second] = [next(), next()];
+  let firstAt = 0;
   const hear = (signal: NodeJS.Signals): void => {
+    // npx passes on the Ctrl-C that the terminal has sent to this process, too.
+    if (settle.length === 1 && performance.now() - firstAt < ONE_PRESS_MS) return;
+    firstAt = performance.now();
     settle.shift()?.(signal);
     if (settle.length === 0) for (const name of names) process.off(name, hear);
   };

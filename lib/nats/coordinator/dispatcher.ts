@@ -28,6 +28,8 @@ export class Dispatcher {
   #isEvenDue = false;
   /** False until this run holds the cluster; no closure is sent before. */
   isOpen = false;
+  /** The nodes have different functions: what one cannot run another may. */
+  areMixed = false;
 
   constructor(host: StrategyHost) {
     this.#host = host;
@@ -97,7 +99,7 @@ export class Dispatcher {
       const fed = session.canTake ? this.#feed(session, false) : 'full';
       session.flush();
       if (fed === 'full') this.#idle.delete(session);
-      else if (fed === 'no-work' && !this.#host.hasPlaced) return;
+      else if (fed === 'no-work' && !this.#host.hasPlaced && !this.areMixed) return;
     }
   }
 

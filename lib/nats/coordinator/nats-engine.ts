@@ -420,6 +420,8 @@ export class NatsEngine implements Engine {
         onSetupFailed: (_, error) => this.#failIfHopeless(error),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
         variables: this.#servers,
+        isElsewhere: (name) =>
+          this.#there().some(({ status }) => status.functions?.includes(name) === true),
         onMalformed: (from) => {
           this.#malformed.drop('a message of a session');
           // A third client has used the number of a frame: the node's own frame with that number
@@ -507,7 +509,7 @@ export class NatsEngine implements Engine {
       if (!session.isAway) this.#letGo(session);
       return;
     }
-    if (functions !== undefined) this.#functions ??= functions;
+    if (functions !== undefined) this.#lookAtFunctions();
     if (phase === 'ready') session.wasReady = true;
     const remedy = cause === undefined ? undefined : nodeRemedy;
     if (!session.isConfirmed) task.enter('connecting');
@@ -520,6 +522,20 @@ export class NatsEngine implements Engine {
     this.#letGo(session);
     this.#dispatcher.changed(session);
     if (task.job === 'ps') this.#servers.changed();
+  }
+
+  /** Those that the nodes have which are there. */
+  #lookAtFunctions(): void {
+    const lists = this.#there().flatMap(({ status }) =>
+      status.functions === undefined ? [] : [status.functions],
+    );
+    const names = new Set(lists.flat());
+    this.#functions = lists.length === 0 ? undefined : [...names];
+    this.#dispatcher.areMixed = lists.some(({ length }) => length !== names.size);
+  }
+
+  #there(): Session[] {
+    return [...this.#sessions.values()].filter(({ isAway, isLeaving }) => !isAway && !isLeaving);
   }
 
   #onThread(task: ClusterTask, session: Session, error: unknown): void {
@@ -572,6 +588,7 @@ export class NatsEngine implements Engine {
     this.#givenUp.add(session);
     const { info, task: index } = session;
     this.#dispatcher.remove(session);
+    this.#lookAtFunctions();
     const task = this.#tasks.named(session);
     if (task.session !== session) {
       session.giveUp(new UnavailableError(`Worker ${info.job}:${index} ${how}`));

@@ -15,6 +15,7 @@ import { attachmentOf } from '../../coordinator/attachment.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import type { NodeHealth } from '../../errors/readiness-report.ts';
 import type { Call, Closure, ClosureOutcome } from '../../pool/queue/closure.ts';
+import type { InLine } from '../../pool/queue/lines/closure-lines.ts';
 import { freeOf, type Placement } from '../../pool/queue/lines/placement.ts';
 import type { Cancellation, ClusterHost, RunningCall } from '../../pool/queue/strategy.ts';
 import type { Fate, Resource } from '../../pool/worker/protocol.ts';
@@ -57,6 +58,8 @@ export interface SessionListener {
   onFailed(session: Session, error: unknown): void;
   readonly variables: Pick<ParameterServers, 'operate' | 'answered'>;
   onMalformed(session: Session): void;
+  /** Whether another node of the run, which is there, has this export. */
+  isElsewhere(name: string): boolean;
 }
 
 export class Session {
@@ -303,6 +306,14 @@ export class Session {
     if (sent.length === 0) return;
     this.isRecalling = true;
     this.post(['recall', ...sent.map(({ closure }) => closure.id)]);
+  }
+
+  /** Nodes with the same definition may have different module files. */
+  lacks(item: InLine): boolean {
+    const { functions } = this.status;
+    const { work } = item as Closure;
+    if (functions === undefined || work.kind !== 'call') return false;
+    return !functions.includes(work.name) && this.#listener.isElsewhere(work.name);
   }
 
   /** Whether the node may run closures with this placement now. */

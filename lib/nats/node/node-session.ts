@@ -224,6 +224,7 @@ export class NodeSession implements StrategyHost {
 
   /** Asks the coordinator to send no more closures, and to end the session when all are done. */
   leave(): void {
+    this.#pool?.leave();
     this.#post(['leaving']);
   }
 
@@ -482,10 +483,9 @@ export class NodeSession implements StrategyHost {
       const transfer = transferListOf([args]);
       const own = { bytes: args.length, perWorker, hasVariables, transfer, isKeyed };
       const call: Call = { kind: 'call', name, args, ...own };
-      const options = { isOwn: false, retries: Number.POSITIVE_INFINITY, runTimeoutMs };
+      const before = { attempts: attempt - 1, contextText: context };
+      const options = { isOwn: false, retries: Number.POSITIVE_INFINITY, runTimeoutMs, ...before };
       const closure = new Closure(call, undefined, undefined, options);
-      closure.context = context;
-      closure.attempts = attempt - 1;
       this.#closures.set(id, closure);
       this.#ids.set(closure.id, id);
       this.#inbox.push(closure);
@@ -496,7 +496,7 @@ export class NodeSession implements StrategyHost {
   #cancel(id: number, reason: unknown, replace: boolean): void {
     const closure = this.#closures.get(id);
     if (closure === undefined) return; // the closure has ended; its result is on its way
-    closure.decided = { state: 'cancelled', value: reason };
+    closure.decide({ state: 'cancelled', value: reason });
     if (!this.#takeFromInbox(closure)) this.#pool?.cancel(closure, { reason, replace });
     else this.returned(closure, 'sent');
   }

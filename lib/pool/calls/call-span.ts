@@ -12,11 +12,11 @@ export function putTraced(
   context: unknown,
 ): Promise<void> | undefined {
   const { name } = closure.work as Call;
-  closure.span = CallSpan.begin(name, context, {
+  const attributes = {
     'allstop.coordinator': aboutOf(coordinator).coordinator,
     'allstop.call': closure.id,
-  });
-  closure.context = closure.span?.text;
+  };
+  closure.trace(CallSpan.begin(name, context, attributes));
   try {
     const room = queue.put(closure);
     room?.catch((error: unknown) => closure.refuse(error));

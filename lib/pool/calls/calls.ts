@@ -93,7 +93,7 @@ export class Calls {
     this.keyed = new KeyedCalls(results.store, results.definition, {
       hold: (call, options, settle) => this.put(call, options, settle, true),
       release: (closure) => {
-        closure.isHeld = false;
+        closure.letIn();
         queue.release(closure);
         host.onPut(); // while it was held, nothing may have kept the program alive
       },
@@ -208,7 +208,7 @@ export class Calls {
       return this.checkKeeps().start(call, { ...options, hash }, settle);
     }
     const { closure, room } = this.put(call, options, settle);
-    room?.catch(() => closure.onSettled?.());
+    room?.catch(() => closure.release());
     return { cancel: (reason) => closure.cancel(reason), room };
   }
 
@@ -233,9 +233,10 @@ export class Calls {
   ): { closure: Closure; room: Promise<void> | undefined } {
     const { queue, rules, owner } = this.host;
     const trace = isTaskTraced() ? new CallTrace(this.host.coordinator, call.name) : undefined;
-    const closure = new Closure(call, trace?.around(settle) ?? settle, owner, options);
-    closure.isHeld = isHeld;
-    if (onProgress !== undefined) closure.onProgress = reporter(closure, onProgress);
+    const around = trace?.around(settle) ?? settle;
+    options.isHeld = isHeld;
+    const closure = new Closure(call, around, owner, options);
+    if (onProgress !== undefined) closure.report(reporter(closure, onProgress));
     const decide = rules.decide.bind(rules);
     limit(closure, limits, decide, () => this.host.whyNoWorker());
     const put = (): Promise<void> | undefined =>
@@ -287,7 +288,7 @@ export class Calls {
       return made.closure;
     });
     const { closure, room } = made as unknown as ReturnType<Calls['put']>;
-    if (!options.isOwn) closure.remote = remote;
+    if (!options.isOwn) closure.isOf(remote);
     const release = (): void => {
       if (closure.isHeld) this.#releaseWhenThere(closure);
     };
@@ -302,7 +303,7 @@ export class Calls {
           return remote;
         },
         (error: unknown) => {
-          closure.onSettled?.();
+          closure.release();
           throw error;
         },
       ),

@@ -229,12 +229,12 @@ export class KeyedCalls {
         this.#host.release(closure);
         return;
       }
-      closure.isKept = true;
+      closure.keep();
       run.found = found;
       this.#host.decide(closure, { state: 'ready', value: undefined });
     } catch (error) {
       if (run.hasEnded) return;
-      closure.isKept = true;
+      closure.keep();
       this.#host.decide(closure, { state: 'failed', value: error });
     }
   }

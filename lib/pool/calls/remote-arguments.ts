@@ -31,11 +31,7 @@ export function whenThere(
     missing = -1;
     for (const each of leaves) each();
   };
-  const before = closure.onSettled;
-  closure.onSettled = () => {
-    before?.();
-    leave();
-  };
+  closure.atEnd(leave);
   for (const [index, value] of args.entries()) {
     if (missing < 0) return;
     if (!(value instanceof RemoteValue)) continue;

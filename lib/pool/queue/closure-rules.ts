@@ -158,8 +158,7 @@ export class ClosureRules implements ClusterHost {
   take(runner: Runner): Closure | undefined {
     const closure = this.#queue.take(runner);
     if (closure === undefined) return undefined;
-    closure.takenAt ??= performance.now();
-    closure.note(CLOSURE.started);
+    closure.taken();
     return closure;
   }
 
@@ -206,13 +205,7 @@ export class ClosureRules implements ClusterHost {
       this.#afterFlight(closure);
       return;
     }
-    if (fate === 'unsure') closure.doubts += 1;
-    const wasStarted = fate === 'running' || fate === 'ended';
-    if (wasStarted) {
-      closure.attempts += 1;
-      closure.note(CLOSURE.lost);
-    }
-    if (fate === 'running') closure.deaths += 1;
+    const wasStarted = closure.lost(fate);
     const why = this.#whyNotAgain(closure, cause);
     const error = this.#nowhere(closure);
     if (error !== undefined) {
@@ -228,12 +221,7 @@ export class ClosureRules implements ClusterHost {
   reclaim(given: ReadonlyMap<Closure, Fate>): Closure[] {
     const back = this.#queue.reclaim([...given.keys()]);
     for (const closure of back) {
-      const fate = given.get(closure);
-      if (fate === 'unsure') closure.doubts -= 1;
-      if (fate !== 'running') continue;
-      closure.attempts -= 1;
-      closure.deaths -= 1;
-      this.#retried -= 1;
+      if (closure.found(given.get(closure))) this.#retried -= 1;
     }
     return back;
   }
@@ -314,8 +302,7 @@ export class ClosureRules implements ClusterHost {
   decide(closure: Closure, outcome: ClosureOutcome): void {
     const { state, value } = outcome;
     if (closure.place === 'in-flight') {
-      closure.decided = outcome;
-      closure.settle(state, value);
+      closure.decide(outcome);
       // Ready while in flight: another worker had it, too, and was first.
       const reason = state === 'ready' ? anotherWasFirst() : value;
       this.#listener.cancel(closure, { reason, replace: true });
@@ -390,8 +377,7 @@ export class ClosureRules implements ClusterHost {
       this.#fail(closure, error);
       return;
     }
-    closure.attempts += 1;
-    closure.failures += 1;
+    closure.failed();
     if (!this.#queue.delay(closure)) return;
     this.#again(closure, error);
     const again = (): void => void this.#queue.release(closure);

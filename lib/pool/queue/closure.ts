@@ -6,7 +6,7 @@ import { CLOSURE_TYPES } from '../../coordinator/timeline/events.ts';
 import type { CallSpan } from '../../telemetry/spans.ts';
 import type { PassedArguments } from '../../values/packed-arguments.ts';
 import { releaseArguments } from '../../values/to-thread.ts';
-import type { WorkerResource } from '../worker/protocol.ts';
+import type { Fate, WorkerResource } from '../worker/protocol.ts';
 import type { Movable } from '../worker/transfer.ts';
 import type { Dropped, Era, Place, Queued } from './closure-queue.ts';
 import type { Priority } from './lines/closure-lines.ts';
@@ -76,6 +76,11 @@ export type ClosureOptions = {
   retries: number;
   /** After which errors of its own; undefined: after none. */
   retryRule?: RetryRule | undefined;
+  /** It waits outside the line at first. */
+  isHeld?: boolean;
+  /** On a node: how often it was started elsewhere, and the context for its attempts. */
+  attempts?: number;
+  contextText?: string | undefined;
   /** How long each attempt may run. */
   runTimeoutMs?: number | undefined;
   priority?: Priority;
@@ -104,13 +109,13 @@ export class Closure implements Queued {
   readonly madeAt: number = performance.now();
   takenAt: number | undefined;
   /** It waits outside the line: for RemoteValues among its arguments, or for a stored result. */
-  isHeld = false;
+  isHeld: boolean;
   /** Its result was stored before: it has not been run. */
   isKept = false;
   /** The arguments were moved to a worker: the closure cannot be sent to another worker. */
   isMoved = false;
   /** How often it was started and then lost its worker, or failed and is run again. */
-  attempts = 0;
+  attempts: number;
   /** How long a worker thread may take to read and begin it before it is asked (silence.ts). */
   patienceMs = 100;
   /** How many workers have died while they ran it. */
@@ -127,14 +132,14 @@ export class Closure implements Queued {
   readonly #owner: ClosureOwner | undefined;
   /** The RemoteValue, which the program has, of a scheduled closure. */
   remote: RemoteValue<unknown> | undefined;
-  /** Is given what its function reports, each value packed. */
+  /** Is given what its function reports, each value packed. Set by `report`. */
   onProgress: ((values: readonly Uint8Array[]) => void) | undefined;
   /** Its span, if it is traced. */
   span: CallSpan | undefined;
   /** The context for its attempts, as text: of its span, or of that of the node's coordinator. */
   context: string | undefined;
-  /** Removes the timer and the listener of its limits (time-limits.ts). */
-  onSettled: (() => void) | undefined;
+  /** Called when it has settled, or was refused. */
+  #atEnd: (() => void)[] | undefined;
 
   /** @param settle - left out for a resource, which has no RemoteValue */
   constructor(
@@ -144,10 +149,14 @@ export class Closure implements Queued {
     options: ClosureOptions = SCHEDULED,
   ) {
     const { isOwn, retries, retryRule, runTimeoutMs, priority = 'normal', placement } = options;
+    const { isHeld = false, attempts = 0, contextText } = options;
     this.work = work;
     this.isOwn = isOwn;
     this.retries = retries;
     this.retryRule = retryRule;
+    this.isHeld = isHeld;
+    this.attempts = attempts;
+    this.context = contextText;
     this.runTimeoutMs = runTimeoutMs;
     this.priority = priority;
     this.placement = placement;
@@ -166,6 +175,75 @@ export class Closure implements Queued {
   /** Its workers have died so often that it is not run again. */
   get isSpent(): boolean {
     return this.deaths + this.failures > this.retries;
+  }
+
+  /** A worker has taken it. */
+  taken(): void {
+    this.takenAt ??= performance.now();
+    this.note(CLOSURE.started);
+  }
+
+  /** It comes back from a worker. @returns whether that was an attempt, which the timeline notes */
+  lost(fate: Fate): boolean {
+    if (fate === 'unsure') this.doubts += 1;
+    if (fate === 'running') this.deaths += 1;
+    const wasStarted = fate === 'running' || fate === 'ended';
+    if (!wasStarted) return false;
+    this.attempts += 1;
+    this.note(CLOSURE.lost);
+    return true;
+  }
+
+  /** The worker from which it came back as this has it still. @returns whether its attempt goes on */
+  found(fate: Fate | undefined): boolean {
+    if (fate === 'unsure') this.doubts -= 1;
+    if (fate !== 'running') return false;
+    this.attempts -= 1;
+    this.deaths -= 1;
+    return true;
+  }
+
+  /** Its function has failed with an error of its own, and is run again. */
+  failed(): void {
+    this.attempts += 1;
+    this.failures += 1;
+  }
+
+  /** Its outcome is decided while its attempt goes on. */
+  decide(outcome: ClosureOutcome): void {
+    this.decided = outcome;
+    this.settle(outcome.state, outcome.value);
+  }
+
+  /** Its arguments go to a worker, and cannot go to another. */
+  move(): void {
+    this.isMoved = true;
+  }
+
+  /** The next worker may take longer to begin it. */
+  allowLonger(): void {
+    this.patienceMs *= 10;
+  }
+
+  /** Its result is stored, or the store has failed: it is not run. */
+  keep(): void {
+    this.isKept = true;
+  }
+
+  /** It does not wait for a stored result any more. */
+  letIn(): void {
+    this.isHeld = false;
+  }
+
+  /** The program has its RemoteValue. */
+  isOf(remote: RemoteValue<unknown>): void {
+    this.remote = remote;
+  }
+
+  /** Its attempts are part of this trace. */
+  trace(span: CallSpan | undefined): void {
+    this.span = span;
+    this.context = span?.text;
   }
 
   /** It is delayed, and calls `over` after so many milliseconds, unless it settles before. */
@@ -204,8 +282,20 @@ export class Closure implements Queued {
       if (this.place !== 'in-flight') this.leave();
     }
     this.#delay?.clear();
-    this.onSettled?.();
-    this.onSettled = undefined;
+    this.release();
+  }
+
+  /** Calls `end` once, when the closure has settled, or was refused. */
+  atEnd(end: () => void): void {
+    this.#atEnd ??= [];
+    this.#atEnd.push(end);
+  }
+
+  /** Nothing waits for the end of the closure any more. */
+  release(): void {
+    const ends = this.#atEnd ?? [];
+    this.#atEnd = undefined;
+    for (const end of ends) end();
   }
 
   /** The closure has settled, and no worker runs it any more. */
@@ -234,6 +324,11 @@ export class Closure implements Queued {
   progressed(values: readonly Uint8Array[]): void {
     if (this.remote !== undefined) RemoteValue.report(this.remote, values);
     this.onProgress?.(values);
+  }
+
+  /** What its function reports goes to `onProgress`. */
+  report(onProgress: (values: readonly Uint8Array[]) => void): void {
+    this.onProgress = onProgress;
   }
 
   /** `RemoteValue.cancel`. */

@@ -219,6 +219,8 @@ export interface Engine {
    * worker cannot be started. Left out if the engine does not start its workers itself.
    */
   resize?(workers: number): Promise<void>;
+  /** `close` will be called: tells the functions that run. Left out by an engine that cannot. */
+  leave?(): void;
   /** Ends the workers. Resolves when they have ended, or were found to be stuck. */
   close(): Promise<void>;
 }

@@ -86,7 +86,7 @@ export function limit(
 ): void {
   if (isUnlimited(limits)) return;
   const { name } = closure.work as Call;
-  closure.onSettled = watch(
+  const unwatch = watch(
     limits,
     () => {
       const why = closure.place === 'queued' ? whyQueued(closure, whyNoWorker()) : '';
@@ -95,6 +95,7 @@ export function limit(
     },
     (reason) => decide(closure, { state: 'cancelled', value: reason }),
   );
+  closure.atEnd(unwatch);
 }
 
 function whyQueued({ placement }: Closure, whyNoWorker: string): string {

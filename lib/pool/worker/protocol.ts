@@ -64,8 +64,11 @@ export const TO_WORKER = {
   cancel: 2,
   /** [stop, StopMessage]: processes only */
   stop: 3,
-  /** [tearDown]: no closure follows; the iterators are let go, and the teardown function is called */
-  tearDown: 4,
+  /**
+   * [end, whether its iterators are let go and its teardown function is called before]: no closure
+   * follows. A process exits
+   */
+  end: 4,
   /** [define, ...Definition[]]: variables whose values are not in this process */
   define: 5,
   /** [answer, id of the operation, ...Answer] */
@@ -78,6 +81,8 @@ export const TO_WORKER = {
   forget: 10,
   /** [written, descriptor]: threads only; the answer to an `output` that asks */
   written: 9,
+  /** [leave]: it will be asked to end: `currentCall().leaving` aborts */
+  leave: 11,
 } as const;
 
 /**
@@ -103,8 +108,8 @@ export const FROM_WORKER = {
   settingUp: 0x2a11_5707,
   /** [setupFailed, encoded error]: also if the module has no such function, or no such teardown */
   setupFailed: 0x2a11_5708,
-  /** [tornDown, encoded error of the teardown function or null] */
-  tornDown: 0x2a11_5709,
+  /** [ending, encoded error of the teardown function or null]: the answer to `end` */
+  ending: 0x2a11_5709,
   /** [heapFull]: once */
   heapFull: 0x2a11_570a,
   /** [operate, id of the operation, ...Request] */
@@ -119,6 +124,8 @@ export const FROM_WORKER = {
   begun: 0x2a11_570f,
   /** [output, descriptor, text or bytes, whether the worker waits for `written`]: threads only */
   output: 0x2a11_5710,
+  /** [leaving]: processes only; somebody has sent SIGTERM */
+  leaving: 0x2a11_5711,
 } as const;
 
 /**

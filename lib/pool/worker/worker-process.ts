@@ -22,9 +22,9 @@ import { answerNone, answerStop, LateErrors, type StopMessage, stopMessage } fro
 const ORPHAN_GRACE_MS = 1_000;
 
 export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
-  const send = (message: unknown[]): void => {
+  const send = (message: unknown[], onSent = (): void => {}): void => {
     // A failed send is ignored: the parent is gone, and 'disconnect' says so.
-    process.send?.(packMessage(message), undefined, undefined, () => {});
+    process.send?.(packMessage(message), undefined, undefined, onSent);
   };
   blockOutput();
   const parent = process.ppid;
@@ -44,7 +44,12 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     send(message);
     if (isOrphaned && runner.isIdle) process.exit();
   };
-  const runner = new FunctionRunner({ post }, coordinator, settings, cancelled);
+  // By itself: 'exit' listeners run, and coverage and profiles are written.
+  const end = (message: unknown[]): void => {
+    sendStops();
+    send(message, () => process.exit());
+  };
+  const runner = new FunctionRunner({ post, end }, coordinator, settings, cancelled);
   let isOrphaned = false;
   const onDisconnect = (): void => {
     if (runner.isIdle) process.exit();
@@ -94,6 +99,11 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     uncaughtExceptionMonitor: (error: unknown) => send([FROM_WORKER.dying, encode(error).bytes]),
     // Ctrl-C in a terminal signals the whole process group; the parent decides when workers end.
     SIGINT: () => {},
+    // The parent lets its functions end, and then ends it.
+    SIGTERM: () => {
+      runner.leave();
+      send([FROM_WORKER.leaving]);
+    },
   });
   // The channel holds the event loop by a listener of Node's own, which a function may remove, too.
   process.channel?.ref?.(); // Bun's channel has no such method

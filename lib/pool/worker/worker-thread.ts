@@ -20,6 +20,7 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
   const channel = {
     post: (message: unknown[], transfer?: readonly Movable[]): void =>
       port.postMessage(message, transfer as ArrayBuffer[]),
+    end: (message: unknown[]): void => port.postMessage(message), // the pool ends the thread
   };
   const onWritten = isNode ? postOutput(channel.post) : undefined;
   const runner = new FunctionRunner(channel, coordinator, settings);

@@ -31,6 +31,8 @@ export interface ChannelListener {
    * @returns false if it is not known whose result the message is: the thread is ended then
    */
   onUnreadable(error: unknown): boolean;
+  /** Whether the worker runs nothing, and can end by itself. */
+  isIdle(): boolean;
   /** The thread was killed, and is blocked in native code. `onGone` follows when it has ended. */
   onStuck(): void;
   /** The worker has ended, and what it printed is written. Called once; no other call follows. */
@@ -203,13 +205,27 @@ function environmentOfChild(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
  */
 const CLOSE_TIMEOUT_MS = 500;
 
-/**
- * The living worker processes, which are killed when this process exits: a busy one would go on.
- */
-const children = new Set<ChildProcess>();
+/** At the exit of this process, with which nothing else goes on. */
+const LONGEST_WAIT_MS = 60_000;
 
-function killChildren(): void {
-  for (const child of children) child.kill('SIGKILL');
+/**
+ * The living worker processes, which end when this process exits: those that run nothing by
+ * themselves, as they do when their pool is closed; a busy one would go on, and is killed.
+ */
+const children = new Map<ChildProcess, { isIdle(): boolean; graceMs: number }>();
+
+function endChildren(): void {
+  const idle: (readonly [ChildProcess, number])[] = [];
+  for (const [child, { isIdle, graceMs }] of children) {
+    if (isIdle()) {
+      child.send(packMessage([TO_WORKER.end, false]), () => {});
+      idle.push([child, performance.now() + graceMs]);
+    } else child.kill('SIGKILL');
+  }
+  for (const [child, until] of idle) {
+    const ms = Math.min(LONGEST_WAIT_MS, Math.max(0, Math.ceil(until - performance.now())));
+    if (!binding().awaitChild(child.pid as number, ms)) child.kill('SIGKILL');
+  }
 }
 
 /** Forks a process that has a line, so that it hears stop and cancellations while it computes. */
@@ -257,7 +273,7 @@ function notStarted(
 }
 
 export function startProcess(
-  { coordinator }: Pick<StrategyHost, 'coordinator'>,
+  { coordinator, cancelGraceMs }: StrategyHost,
   options: WorkerOptions,
   { job, index }: WorkerName,
   listener: ChannelListener,
@@ -283,14 +299,14 @@ export function startProcess(
   }
   const { child, line } = forked;
   if (child.pid !== undefined) nameProcess(child.pid, name);
-  if (children.size === 0) process.on('exit', killChildren);
-  children.add(child);
+  if (children.size === 0) process.on('exit', endChildren);
+  children.set(child, { isIdle: () => listener.isIdle(), graceMs: cancelGraceMs });
   let isGone = false;
   const end = (error: Error): void => {
     if (isGone) return;
     isGone = true;
     children.delete(child);
-    if (children.size === 0) process.off('exit', killChildren);
+    if (children.size === 0) process.off('exit', endChildren);
     listener.onGone(error);
   };
   let cause: unknown;

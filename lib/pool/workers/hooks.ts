@@ -19,35 +19,34 @@ export function setupError(
 }
 
 /**
- * A worker that runs nothing any more calls its teardown function, and has limited time for it.
- * What goes wrong is a warning (`ALLSTOP_TEARDOWN`): no call waits for a teardown, and the worker
- * ends all the same.
+ * A worker that runs nothing any more ends: after its teardown function, if it has one, and a process
+ * by itself. It has limited time for both. What goes wrong with the function is a warning
+ * (`ALLSTOP_TEARDOWN`): no call waits for it, and the worker ends all the same.
  */
-export class Teardown {
-  readonly #what: string;
+export class Ending {
+  /** Undefined: nothing that can fail. */
+  #what: string | undefined;
   readonly #timer: Timer;
-  readonly #end: () => void;
 
-  /** `worker`: JOB:INDEX. `end` is called once, when the function has ended or the time is over. */
-  constructor(worker: string, name: string | undefined, limitMs: number, end: () => void) {
-    const what =
-      name === undefined ? 'return() of the iterators' : `The teardown function '${name}'`;
-    this.#what = `${what} of ${worker}`;
-    this.#end = end;
+  /**
+   * `what` the worker does, for warnings; undefined: it only exits. `onLate` is called when the time
+   * is over, unless the worker is gone.
+   */
+  constructor(what: string | undefined, limitMs: number, onLate: () => void) {
+    this.#what = what;
     this.#timer = new Timer(limitMs, () => {
       this.#warn(`did not end within ${duration(limitMs)}: the worker is ended by force`);
-      this.#end();
+      onLate();
     });
   }
 
-  /** The worker has told that the function has ended; `failed`: with this encoded error. */
-  ended(failed: Uint8Array | null): void {
-    this.#timer.clear();
+  /** The teardown function has ended; `failed`: with this encoded error. */
+  tornDown(failed: Uint8Array | null): void {
     if (failed !== null) {
       const { value } = decode(failed);
       this.#warn(`failed: ${messageOf(value)}`, value);
     }
-    this.#end();
+    this.#what = undefined;
   }
 
   /** The worker is gone. */
@@ -56,6 +55,7 @@ export class Teardown {
   }
 
   #warn(how: string, error?: unknown): void {
+    if (this.#what === undefined) return;
     const { stack } = (error ?? {}) as { stack?: unknown };
     process.emitWarning(`${this.#what} ${how}`, {
       code: 'ALLSTOP_TEARDOWN',

@@ -64,7 +64,7 @@ export class SentClosures<S extends Sent = Sent> {
 
   /** Wherever the closures here are sent next, they may take longer to begin. */
   allowLonger(): void {
-    for (const { closure } of this.#sent.values()) closure.patienceMs *= 10;
+    for (const { closure } of this.#sent.values()) closure.allowLonger();
   }
 
   /** Removes all closures and returns them, the newest first. */

@@ -16,6 +16,7 @@ import { clusterClosed } from '../../errors/cluster-closed.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import { hold, release } from '../../native/doorbell.ts';
+import { leaveSpare, useSpare } from '../../values/to-thread.ts';
 import type { Closure } from '../queue/closure.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
@@ -100,6 +101,8 @@ export class WorkerPool implements Engine {
   readonly #restarts = new Map<WorkerSlot, Timer>();
   readonly #starts: StartLine<WorkerSlot>;
   #failure: Error | undefined;
+  /** `leave` was called: workers that start later hear of it, too. */
+  #isLeaving = false;
   #isClosing = false;
   #onAllGone: (() => void) | undefined;
   /** The callers of `crash`, who wait until the worker of that slot is gone. */
@@ -127,6 +130,7 @@ export class WorkerPool implements Engine {
       this.#size.close();
       this.#size.fail(new CancelledError('The cluster was stopped', { cause: signal.reason }));
     });
+    useSpare(this);
     hold(); // last: a constructor that throws would hold for ever
   }
 
@@ -200,6 +204,7 @@ export class WorkerPool implements Engine {
       onStuck: (info) => host.workerStuck(info),
       onLoaded: (loaded, names) => {
         this.#functions = names;
+        if (this.#isLeaving) loaded.leave();
         if (this.#lacksModule()) loaded.kill(new UnavailableError('The module file has changed'));
       },
       onImportFailed: (slot, error, isWhole) => {
@@ -306,6 +311,11 @@ export class WorkerPool implements Engine {
     for (const { tell } of told) tell(cause);
   }
 
+  leave(): void {
+    this.#isLeaving = true;
+    for (const slot of this.#slots) slot.leave();
+  }
+
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#size.close();
@@ -321,6 +331,7 @@ export class WorkerPool implements Engine {
     }
     this.#checkAllGone();
     await gone;
+    leaveSpare(this);
     this.setNeeded(false);
   }
 

@@ -55,7 +55,7 @@ import {
 } from './channel.ts';
 import { Claims, type SentToWorker } from './claims.ts';
 import { GraceTimers } from './grace-timers.ts';
-import { setupError, Teardown } from './hooks.ts';
+import { Ending, setupError } from './hooks.ts';
 import { outcomeOf, unreadable } from './outcome.ts';
 import { Preparations } from './preparations.ts';
 import { beginsBy, inOrderOfReturn, isOnlyHere, SentClosures } from './sent-closures.ts';
@@ -85,7 +85,7 @@ export class WorkerSlot {
   #startFailure: Error | undefined;
   /** Why `retire` was called. */
   #retiredFor: Error | undefined;
-  #teardown: Teardown | undefined;
+  #ending: Ending | undefined;
   #phase: TaskPhase = 'starting';
   #since = new Date();
   #cause: unknown;
@@ -157,6 +157,7 @@ export class WorkerSlot {
         if (isOpen && this.#channel === channel) this.#receive(message);
       },
       onUnreadable: (error) => isOpen && this.#channel === channel && this.#onUnreadable(error),
+      isIdle: () => this.isLoaded && this.#sent.size === 0 && this.#preparations.areOver,
       onStuck: () => this.#abandon(channel),
       onGone: (cause) => {
         isOpen = false;
@@ -246,7 +247,7 @@ export class WorkerSlot {
     this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
     if (closure.isSuspect) this.#hasSuspect = true;
     const isMoved = transfer.length > 0 && channel.isShared;
-    if (isMoved) closure.isMoved = true;
+    if (isMoved) closure.move();
     const { id, attempts, context, runTimeoutMs } = closure;
     const posted = channel.isShared && !isMoved ? toThread(args) : { args, moved: [] };
     const tellsStart = runTimeoutMs === undefined ? 0 : RUN.tellsStart;
@@ -364,6 +365,7 @@ export class WorkerSlot {
     this.#retiredFor = cause;
     this.enter('stopping');
     this.#giveBack();
+    if (this.#sent.size > 0) this.leave();
     this.#endIfRetired();
   }
 
@@ -375,18 +377,26 @@ export class WorkerSlot {
 
   #endIfRetired(): void {
     const cause = this.#retiredFor;
-    if (cause === undefined || this.#sent.size > 0 || this.#teardown !== undefined) return;
+    if (cause === undefined || this.#sent.size > 0 || this.#ending !== undefined) return;
     const { teardown } = this.#options;
-    const hasToLetGo = teardown !== undefined || this.#preparations.hasIterators;
-    if (!hasToLetGo || !this.isLoaded) {
+    const { job, index } = this.#name;
+    let does: string | undefined;
+    if (teardown !== undefined) does = `The teardown function '${teardown}'`;
+    else if (this.#preparations.hasIterators) does = 'return() of the iterators';
+    // A thread loses nothing by force; nor does a worker that has not begun.
+    const hasToEnd = does !== undefined || this.#channel?.isShared === false;
+    if (!hasToEnd || !this.isLoaded) {
       this.kill(cause);
       return;
     }
-    const { job, index } = this.#name;
-    this.#teardown = new Teardown(`${job}:${index}`, teardown, this.#host.cancelGraceMs, () =>
-      this.kill(cause),
-    );
-    this.post([TO_WORKER.tearDown]);
+    const what = does && `${does} of ${job}:${index}`;
+    this.#ending = new Ending(what, this.#host.cancelGraceMs, () => this.kill(cause));
+    this.post([TO_WORKER.end, true]);
+  }
+
+  /** Tells the functions that run, and those that follow, that the worker will be asked to end. */
+  leave(): void {
+    if (this.isLoaded) this.post([TO_WORKER.leave]);
   }
 
   get info(): WorkerInfo {
@@ -517,8 +527,12 @@ export class WorkerSlot {
       }
       case FROM_WORKER.heapFull:
         return this.retire(recycled());
-      case FROM_WORKER.tornDown:
-        return this.#teardown?.ended(message[1] as Uint8Array | null);
+      case FROM_WORKER.ending:
+        this.#ending?.tornDown(message[1] as Uint8Array | null);
+        if (this.#channel?.isShared === true) this.kill(this.#retiredFor as Error);
+        return; // a process exits
+      case FROM_WORKER.leaving:
+        return this.retire(new CancelledError('The worker was asked to end, by SIGTERM'));
       case FROM_WORKER.prepared:
         this.#preparations.made(message[1] as number);
         this.#checkReady();
@@ -606,13 +620,13 @@ export class WorkerSlot {
     const wasKilled = this.#killedFor !== undefined && failed === undefined;
     const wasRetired = this.#retiredFor !== undefined && this.#sent.size === 0;
     const wasReady = this.isLoaded && this.#preparations.areOver;
-    const made = this.#preparations.lost(cause, this.#killedFor !== undefined);
+    const made = this.#preparations.lost(cause, this.isEnding);
     const lost = inOrderOfReturn(this.#sent, (sent) => this.#fateAfterDeath(sent));
     this.#channel = undefined;
     this.#shown.delete(this);
     this.isLoaded = false;
-    this.#teardown?.clear();
-    this.#teardown = undefined;
+    this.#ending?.clear();
+    this.#ending = undefined;
     this.#batch.clear();
     this.enter(failed ?? 'lost', wasRetired ? undefined : cause);
     this.#graceTimers.clearAll();

@@ -21,7 +21,7 @@ afterAll(async () => {
 /** A coordinator with a thread that does not end. */
 function busy(): Coordinator {
   const coord = new Coordinator();
-  coord.start(async () => new Promise(() => {}));
+  void coord.start(async () => new Promise(() => {}));
   return coord;
 }
 

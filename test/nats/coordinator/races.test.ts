@@ -1,5 +1,6 @@
 /** Forced races of workers and stops. Races of coordinators: coordinators.test.ts. */
 // @module-tag nats
+
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
@@ -12,6 +13,7 @@ import { diagnose } from '../../support/nats-doctor.ts';
 import { completed, NatsScene, works } from '../../support/nats-scene.ts';
 import type { NatsWorker, WorkerOptions } from '../../support/nats-worker.ts';
 import { untilReport } from '../../support/not-ready.ts';
+import { outlastThePress } from '../../support/press.ts';
 import { type Visit, Visits } from '../../support/visits.ts';
 
 /**
@@ -238,6 +240,21 @@ describe('SIGTERM', () => {
     expect(await ended).toEqual([143, null]);
   });
 
+  it('for the second time within one press of a key: that is one signal', async () => {
+    scene = await NatsScene.open();
+    const cluster = await scene.start(1);
+    const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
+    const visit = await visits.next('a');
+    const worker = scene.workers[0] as NatsWorker;
+    const leaving = worker.next('leaving');
+    const ended = worker.kill('SIGINT');
+    await leaving;
+    void worker.kill('SIGTERM');
+    visit.pass();
+    expect(await value.fetch()).toMatchObject({ attempt: 1 });
+    expect(await ended).toEqual([130, null]);
+  });
+
   it('for the second time: it ends at once, and its work goes to another', async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
@@ -252,6 +269,7 @@ describe('SIGTERM', () => {
     expect(found).toMatchObject({ status: 0, ok: true }); // a worker that leaves is no problem
     const other = scene.spawn({ task: 1 });
     await other.next('session');
+    await outlastThePress();
     expect(await worker.kill('SIGTERM')).toEqual([143, null]);
     (await visits.next('a')).pass();
     expect(await value.fetch()).toMatchObject({ pid: other.pid, attempt: 2 });

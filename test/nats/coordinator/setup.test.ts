@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorOf } from '../../support/clusters.ts';
 import { eventually } from '../../support/eventually.ts';
 import { NatsScene } from '../../support/nats-scene.ts';
+import { outlastThePress } from '../../support/press.ts';
 import { Visits } from '../../support/visits.ts';
 
 const module = new URL('../../fixtures/cluster-worker-tasks.mjs', import.meta.url);
@@ -43,6 +44,7 @@ describe('the threads of a node', { tags: ['nats'] }, () => {
     await cluster.run('where');
     void worker.kill('SIGTERM');
     const { left } = await visits.next('teardown 0 after 1');
+    await outlastThePress();
     expect(await worker.kill('SIGTERM')).toEqual([143, null]);
     await left;
   });

@@ -10,6 +10,7 @@ import { LinkProxy } from 'allstop/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { NatsScene } from '../../support/nats-scene.ts';
+import { outlastThePress } from '../../support/press.ts';
 
 const module = new URL('../../fixtures/cluster-faults.mjs', import.meta.url);
 const tasks = new URL('../../fixtures/cluster-tasks.mjs', import.meta.url);
@@ -79,6 +80,7 @@ describe('does not keep its worker', () => {
     const leaving = worker.next('leaving');
     void worker.kill(signal);
     expect(await leaving).toMatchObject({ running: 1 });
+    await outlastThePress();
     expect(await worker.kill('SIGTERM')).toEqual([signal === 'SIGINT' ? 130 : 143, null]);
     expect(worker.output).toEqual([]);
     closeSync(writer);

@@ -7,6 +7,7 @@ import { exporter, spans } from '../../fixtures/telemetry.mjs';
 import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';
 
 const module = new URL('../../fixtures/telemetry.mjs', import.meta.url);
+const contextOnly = new URL('../../fixtures/telemetry-context-only.mjs', import.meta.url);
 
 beforeEach(() => exporter.reset());
 
@@ -52,6 +53,13 @@ describeKinds(
       expect(attempts).toMatchObject([
         { spanId: there.spanId, parent: call?.spanId, attributes: { 'allstop.attempt': 1 } },
       ]);
+    });
+
+    it('carries it to a worker that has a context manager only', async () => {
+      const cluster = start(1, {}, contextOnly);
+      const { result, traceId } = inRequest(() => cluster.run('activeLater'));
+      const there: any = await result;
+      expect(there).toMatchObject({ traceId, spanId: named('activeLater')[0]?.spanId });
     });
 
     it('carries it by schedule, map, and through a RemoteValue', async () => {

@@ -25,6 +25,8 @@ export interface InLine {
 /** Which placements a worker can serve now. */
 export interface Runner {
   canRun(placement: Placement): boolean;
+  /** Whether another worker has what this item needs, and this one has not: its module's export. */
+  lacks?(item: InLine): boolean;
 }
 
 const ANYWHERE = '';
@@ -153,6 +155,7 @@ export class ClosureLines<C extends InLine> {
         if (item === undefined || (item.order as number) > least) continue;
         const { placement } = item;
         if (placement !== undefined && runner?.canRun(placement) !== true) continue;
+        if (runner?.lacks?.(item) === true) continue;
         next = line;
         least = item.order as number;
       }

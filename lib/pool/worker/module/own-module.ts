@@ -5,7 +5,7 @@
 
 import { realpathSync } from 'node:fs';
 import { FailedPreconditionError } from '../../../errors/errors.ts';
-import { callOfCaller } from '../current-call.ts';
+import { callOfCaller } from '../call-store.ts';
 import { shownModule } from './import-error.ts';
 
 /** What this thread is a worker for; undefined in a thread that is no worker of a cluster. */

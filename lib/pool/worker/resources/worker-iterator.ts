@@ -12,6 +12,8 @@ type Source = Partial<AsyncIterator<unknown>> | Partial<Iterator<unknown>>;
 
 export class WorkerIterator implements AsyncIterableIterator<unknown> {
   readonly #source: Source;
+  /** No serializer takes it: a copy would have no data set. */
+  readonly uncloneable: symbol = Symbol('the iterator of a data set, which stays in its worker');
   /** `return` was called, or nothing is left for it to do. */
   #isLetGo = false;
 
