@@ -1,7 +1,12 @@
 /** What a coordinator tells `allstop doctor`, cut to the length that the server permits. */
 
 import type { ReadinessReport } from '../../errors/readiness-report.ts';
-import { type CoordinatorReport, json, type RefusedNode } from '../wire/control-messages.ts';
+import {
+  type CoordinatorReport,
+  json,
+  type RefusedNode,
+  type WorkReport,
+} from '../wire/control-messages.ts';
 
 /** The most tasks, and the most refused nodes, in one report. */
 const MAX_ENTRIES = 1_000;
@@ -11,6 +16,7 @@ export type DoctorReportOptions = {
   report: ReadinessReport;
   refused: RefusedNode[];
   malformed: number;
+  work: WorkReport;
   maxBytes: number;
 };
 
@@ -26,7 +32,7 @@ export function doctorReport(options: DoctorReportOptions): Uint8Array {
 }
 
 function reportOf(
-  { run, report, refused, malformed }: DoctorReportOptions,
+  { run, report, refused, malformed, work }: DoctorReportOptions,
   count: number,
 ): CoordinatorReport {
   const { tasks } = report;
@@ -38,5 +44,10 @@ function reportOf(
     leftOff: tasks.length - kept.length,
     turnedAway: refused.slice(0, count),
     dropped: malformed,
+    work: {
+      ...work,
+      running: work.running.slice(0, count),
+      failures: work.failures.slice(0, count),
+    },
   };
 }

@@ -45,6 +45,7 @@ import {
   type ProbeReply,
   parseControl,
   parseUnprintable,
+  type WorkReport,
 } from '../wire/control-messages.ts';
 import { type Fingerprints, fingerprintsOf } from '../wire/fingerprints.ts';
 import { MalformedMessages } from '../wire/malformed-messages.ts';
@@ -326,10 +327,38 @@ export class NatsEngine implements Engine {
         report: this.report(),
         refused: this.#refused.all,
         malformed: this.#malformed.count,
+        work: this.#work(),
         maxBytes: frameBytes(nats.info?.max_payload),
       });
       message.respond(report);
     });
+  }
+
+  #work(): WorkReport {
+    const { waiting, oldest, failures } = this.#host.work();
+    const blocked = oldest && this.#whyBlocked(oldest.placement);
+    return {
+      waiting,
+      ...(oldest !== undefined && { oldest: { name: oldest.name, ms: oldest.ms } }),
+      ...(blocked !== undefined && { blocked }),
+      running: this.workers.flatMap(({ name: worker, calls }) =>
+        calls.map(({ name, startedAt }) => ({
+          worker,
+          name,
+          ms: Date.now() - startedAt.getTime(),
+        })),
+      ),
+      failures: [...failures],
+    };
+  }
+
+  /** Why no worker can take a call with this placement; undefined: one can, if it is not busy. */
+  #whyBlocked(placement: Placement | undefined): string | undefined {
+    const able = this.#there().filter(({ info, canTake }) => info.job === 'worker' && canTake);
+    if (able.length === 0) return 'no worker is ready';
+    if (placement === undefined) return undefined;
+    const fits = able.some(({ task, info }) => placement.fits(task, info.resources ?? {}));
+    return fits ? undefined : `there is no ${placement.text.replace(/^a /, '')}`;
   }
 
   #onHeld(nats: NatsConnection): void {

@@ -115,6 +115,16 @@ export type RefusedNode = {
   remedy: string;
 };
 
+/** What waits, runs and fails in a run. */
+export type WorkReport = {
+  waiting: number;
+  oldest?: { name: string; ms: number };
+  /** Why no worker can take the oldest call. */
+  blocked?: string;
+  running: { worker: string; name: string; ms: number }[];
+  failures: { name: string; count: number; last: string }[];
+};
+
 /** What a coordinator tells a doctor. */
 export type CoordinatorReport = {
   run: string;
@@ -122,6 +132,7 @@ export type CoordinatorReport = {
   /** How many tasks the report leaves out, because of its length. */
   leftOff: number;
   turnedAway: RefusedNode[];
+  work?: WorkReport;
   /** How many malformed messages the coordinator has dropped. */
   dropped: number;
 };
@@ -283,7 +294,8 @@ export function parseReport(bytes: Uint8Array): CoordinatorReport | undefined {
     isText(engine['phase']) &&
     isReason(engine) &&
     isListOf((task) => isTask(task) && typeof (task as TaskReadiness).ready === 'boolean', tasks) &&
-    isListOf((each) => isTask(each) && isText((each as RefusedNode).cause), turnedAway);
+    isListOf((each) => isTask(each) && isText((each as RefusedNode).cause), turnedAway) &&
+    isMaybe(isWork, value['work']);
   if (!isReport) return undefined;
   const found = value as unknown as CoordinatorReport;
   checkEnginePhase(found.report.engine);
@@ -296,6 +308,22 @@ export function parseReport(bytes: Uint8Array): CoordinatorReport | undefined {
 
 const isHealth = (value: unknown): boolean =>
   areVitals(value) && typeof (value as Record<string, unknown>)['roundTripMs'] === 'number';
+
+const isMs = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value);
+
+function isWork(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { waiting, oldest, blocked, running, failures } = value;
+  const hasTexts = (each: unknown, ...names: string[]): each is Record<string, unknown> =>
+    isObject(each) && names.every((name) => isText(each[name]));
+  return (
+    isCount(waiting) &&
+    isMaybe((each) => hasTexts(each, 'name') && isMs(each['ms']), oldest) &&
+    isMaybe(isText, blocked) &&
+    isListOf((each) => hasTexts(each, 'worker', 'name') && isMs(each['ms']), running) &&
+    isListOf((each) => hasTexts(each, 'name', 'last') && isCount(each['count']), failures)
+  );
+}
 
 const isReason = ({ cause, remedy }: Record<string, unknown>): boolean =>
   isMaybe(isText, cause) && isMaybe(isText, remedy);

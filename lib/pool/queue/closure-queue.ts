@@ -261,6 +261,11 @@ export class ClosureQueue<C extends Queued> {
     return closure;
   }
 
+  /** The first queued closure of each priority and placement: the oldest of all is among them. */
+  get firsts(): C[] {
+    return this.#items.firsts;
+  }
+
   /** Whether closures are queued that only some workers may run. */
   get hasPlaced(): boolean {
     return this.#items.hasPlaced;

@@ -22,7 +22,8 @@ import type { ClosureQueue } from './closure-queue.ts';
 import type { Runner } from './lines/closure-lines.ts';
 import { nowhere, type Placement } from './lines/placement.ts';
 import type { NeverReady } from './readiness.ts';
-import type { Cancellation, ClusterHost, WorkerInfo } from './strategy.ts';
+import { RecentFailures } from './recent-failures.ts';
+import type { Cancellation, ClusterHost, QueuedWork, WorkerInfo } from './strategy.ts';
 import { overdue } from './time-limits.ts';
 
 export type ClosureRulesOptions = {
@@ -65,6 +66,7 @@ export class ClosureRules implements ClusterHost {
   /** Why no worker will ever start any more; undefined while one may. */
   #failure: Error | undefined;
   #retried = 0;
+  readonly #failures = new RecentFailures();
   #isClosed = false;
   #refusal: { value: unknown } | undefined;
   #dropped: { value: unknown } | undefined;
@@ -265,6 +267,18 @@ export class ClosureRules implements ClusterHost {
     this.#listener.onWorkerStuck(worker);
   }
 
+  work(): QueuedWork {
+    const firsts = this.#queue.firsts.toSorted((one, other) => one.madeAt - other.madeAt);
+    const [first] = firsts;
+    const failures = this.#failures.recent;
+    const waiting = this.#queue.queued;
+    if (first === undefined) return { waiting, failures };
+    const { placement, madeAt } = first;
+    const ms = performance.now() - madeAt;
+    const oldest = { name: nameOf(first), ms, ...(placement !== undefined && { placement }) };
+    return { waiting, oldest, failures };
+  }
+
   disconnected(error: Error): void {
     this.#listener.onDisconnected(error);
   }
@@ -404,6 +418,7 @@ export class ClosureRules implements ClusterHost {
   }
 
   #fail(closure: Closure, error: unknown): void {
+    this.#failures.note(nameOf(closure), error);
     closure.settle('failed', error);
     if (closure.isOwn) this.#queue.end(closure);
     else if (this.#queue.fail(closure, error)) this.#cancelOthers(closure, error);

@@ -135,8 +135,18 @@ export interface StrategyHost {
   failed(error: Error): void;
 }
 
+/** Calls that wait, and functions that have failed in the last minutes. */
+export type QueuedWork = {
+  readonly waiting: number;
+  /** The queued call that was made first. */
+  readonly oldest?: { readonly name: string; readonly ms: number; readonly placement?: Placement };
+  readonly failures: readonly { name: string; count: number; last: string }[];
+};
+
 /** The host of an engine whose workers may be away and come back. */
 export interface ClusterHost extends StrategyHost {
+  /** What waits and what has failed lately, for an operator. */
+  work(): QueuedWork;
   /** The connection to the servers is lost, or an attempt to connect has failed since. */
   disconnected(error: Error): void;
   /** There is a connection again. */

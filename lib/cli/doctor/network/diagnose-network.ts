@@ -40,10 +40,15 @@ export async function diagnoseNetwork(
   await Promise.all(climbs.map(async (each) => each.nats?.close()));
   const checks = [binary, client, ...climbs.flatMap((each) => each.checks), ...topology.checks];
   const ok = checks.every((check) => check.ok);
-  const { report } = topology;
+  const { report, work } = topology;
   return {
     text: tables(checks),
-    json: { ok, checks, ...(report !== undefined && { report }) },
+    json: {
+      ok,
+      checks,
+      ...(report !== undefined && { report }),
+      ...(work !== undefined && { work }),
+    },
     exitCode: ok ? 0 : 1,
     lingers: true,
   };

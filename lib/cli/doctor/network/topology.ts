@@ -13,6 +13,7 @@ import type {
   CoordinatorReport,
   NodeInfo,
   RefusedNode,
+  WorkReport,
 } from '../../../nats/wire/control-messages.ts';
 import { Subjects } from '../../../nats/wire/subjects.ts';
 import type { Check } from '../check.ts';
@@ -21,7 +22,7 @@ import { askAll, isExpected, isSame, type Replies } from './replies.ts';
 
 const HOLDER_MS = 1_500;
 
-export type Topology = { checks: Check[]; report?: ReadinessReport };
+export type Topology = { checks: Check[]; report?: ReadinessReport; work?: WorkReport };
 
 export async function topologyOf(
   nats: NatsConnection,
@@ -48,8 +49,14 @@ export async function topologyOf(
     }
     return { checks: [coordinator, ...nodes.map((node) => nodeCheck(node, undefined))] };
   }
-  const { report, turnedAway } = told;
-  const checks = [coordinator, ...report.tasks.map((task) => taskCheck(task, nodes))];
+  const { report, turnedAway, work } = told;
+  const living = reports.filter(({ report: { engine } }) => engine.phase === 'ready');
+  const checks = [
+    coordinator,
+    ...twoChecks(cluster, living.length),
+    ...workChecks(work),
+    ...report.tasks.map((task) => taskCheck(task, nodes)),
+  ];
   const isPlaced = (node: NodeInfo): boolean =>
     report.tasks.some((task) => isSame(task, node) && node.session !== undefined);
   // The task that a node was refused for shows the refusal, until another node is refused for it.
@@ -60,7 +67,52 @@ export async function topologyOf(
     const isKnown = refused === undefined ? isPlaced(node) : isShown(refused, node);
     if (!isKnown) checks.push(nodeCheck(node, refused));
   }
-  return { checks, report };
+  return { checks, report, ...(work !== undefined && { work }) };
+}
+
+function twoChecks(cluster: string, living: number): Check[] {
+  if (living < 2) return [];
+  return [
+    {
+      name: 'coordinators',
+      target: cluster,
+      ok: false,
+      cause: `${living} coordinators of this name live, and each holds the cluster: they use different JetStreams, or one has not learnt yet that it was taken over`,
+      remedy: 'end all but one, or give each cluster its own name',
+    },
+  ];
+}
+
+/** What waits, runs and fails. A line behind busy workers, and failures, are no problem of the cluster. */
+function workChecks(work: WorkReport | undefined): Check[] {
+  if (work === undefined) return [];
+  const { waiting, oldest, blocked, running, failures } = work;
+  const secondsOf = (ms: number): string => `${Math.max(0, ms / 1_000).toFixed(1)} s`;
+  const line =
+    oldest === undefined
+      ? 'no call waits'
+      : `${waiting} calls wait, '${oldest.name}' for ${secondsOf(oldest.ms)}`;
+  const runs = running.map(({ worker, name, ms }) => `${name} on ${worker} for ${secondsOf(ms)}`);
+  const what = runs.length === 0 ? '' : `; running: ${runs.slice(0, 10).join(', ')}`;
+  const check = { name: 'calls', detail: `${line}${what}` };
+  const calls: Check =
+    blocked === undefined
+      ? { ...check, ok: true }
+      : {
+          ...check,
+          ok: false,
+          cause: `${line}: ${blocked}`,
+          remedy: 'start a worker that can take these calls, or see why those below are not ready',
+        };
+  const failed = failures.map(
+    ({ name, count, last }): Check => ({
+      name: 'failures',
+      target: name,
+      ok: true,
+      detail: `${count} in the last minutes. The last: ${last}`,
+    }),
+  );
+  return [calls, ...failed];
 }
 
 /** How long ago `since` was, for people. Never negative, although clocks of machines may differ. */

@@ -66,6 +66,13 @@ export class ClosureLines<C extends InLine> {
     return this.#placedLines().flatMap((line) => line.first()?.placement?.worker ?? []);
   }
 
+  /** The first item of each line. */
+  get firsts(): C[] {
+    return this.#lines.flatMap((lines) =>
+      [...lines.values()].flatMap((line) => line.first() ?? []),
+    );
+  }
+
   #placedLines(): Line<C>[] {
     if (this.#placed === 0) return [];
     return this.#lines.flatMap((lines) =>

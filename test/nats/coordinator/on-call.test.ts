@@ -1,0 +1,61 @@
+/** What `allstop doctor` says about work: what waits, runs and fails. */
+// @module-tag nats
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { diagnose, problemsOf } from '../../support/nats-doctor.ts';
+import { NatsScene } from '../../support/nats-scene.ts';
+import { Visits } from '../../support/visits.ts';
+
+let scene: NatsScene;
+const visits = new Visits();
+beforeEach(async () => {
+  await visits.open();
+  scene = await NatsScene.open();
+});
+afterEach(async () => {
+  await scene.close();
+  await visits.close();
+});
+
+const look = () => diagnose(scene.server.address, 'test');
+
+it('calls that no worker can take are a problem; a line and failures are none', {
+  timeout: 60_000,
+}, async () => {
+  const cluster = scene.coordinator({ minWorkers: 0 });
+  await cluster.ready();
+  const square = cluster.run('square', [2]);
+  await expect.poll(() => cluster.stats().queued, { timeout: 30_000 }).toBe(1);
+  const alone = await look();
+  expect(alone.status).toBe(1);
+  expect(problemsOf(alone)).toEqual([
+    expect.objectContaining({
+      name: 'calls',
+      cause: expect.stringMatching(/1 calls wait, 'square' .*no worker is ready/),
+    }),
+  ]);
+  scene.spawn();
+  await square;
+  await cluster.run('fail', ['no']).catch(() => {});
+  const held = cluster.run('holdAndSay', [visits.path, 'a']);
+  const visit = await visits.next('a');
+  const behind = cluster.run('square', [3]);
+  await expect.poll(() => cluster.stats().queued, { timeout: 30_000 }).toBe(1);
+  const busy = await look();
+  expect(busy).toMatchObject({ status: 0, ok: true });
+  expect(busy).toMatchObject({
+    work: {
+      waiting: 1,
+      oldest: { name: 'square' },
+      running: [{ worker: 'worker:0', name: 'holdAndSay' }],
+      failures: [{ name: 'fail', count: 1, last: 'no' }],
+    },
+  });
+  visit.pass();
+  await Promise.all([held, behind]);
+  const gpu = cluster.run('square', [4], { resources: { gpu: 1 } });
+  gpu.catch(() => {});
+  await expect.poll(() => cluster.stats().queued, { timeout: 30_000 }).toBe(1);
+  expect(problemsOf(await look())).toEqual([
+    expect.objectContaining({ name: 'calls', cause: expect.stringContaining('gpu=1') }),
+  ]);
+});
