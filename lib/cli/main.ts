@@ -6,9 +6,9 @@
 import {
   CommanderError,
   type Help,
-  InvalidArgumentError,
   Option,
   Command as Program,
+  InvalidArgumentError as WrongValue,
 } from 'commander';
 import {
   type Command,
@@ -50,13 +50,12 @@ const OTHER_NAMES: ReadonlyMap<string, Flag> = new Map<string, Flag>([
   ['name', 'cluster'],
 ]);
 
-/** The value of an option, which stands once. @throws InvalidArgumentError */
+/** The value of an option, which stands once. @throws WrongValue */
 function readValue(value: string, previous: unknown): string {
-  if (previous !== undefined) throw new InvalidArgumentError('The option is given more than once.');
-  if (value === '') throw new InvalidArgumentError('The value is empty.');
+  if (previous !== undefined) throw new WrongValue('The option is given more than once.');
+  if (value === '') throw new WrongValue('The value is empty.');
   // A forgotten value would otherwise be the next option's name.
-  if (value.startsWith('--'))
-    throw new InvalidArgumentError('It is an option: is a value missing?');
+  if (value.startsWith('--')) throw new WrongValue('It is an option: is a value missing?');
   return value;
 }
 

@@ -9,7 +9,6 @@ import { objectionTo, readHouse } from '../../scripts/house.mjs';
 const KNOWN = new Set<string>([
   'ClusterTask.restarts',
   'ClusterTasks.nodesFailed',
-  'Dispatcher.isOpen',
   'Session.absent',
   'Session.awaySince',
   'Session.hasStarted',

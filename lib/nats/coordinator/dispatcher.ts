@@ -26,10 +26,8 @@ export class Dispatcher {
   readonly #durations = new FunctionDurations();
   #isPumpDue = false;
   #isEvenDue = false;
-  /** False until this run holds the cluster; no closure is sent before. */
-  isOpen = false;
-  /** The nodes have different functions: what one cannot run another may. */
-  areMixed = false;
+  #isOpen = false;
+  #areMixed = false;
 
   constructor(host: StrategyHost) {
     this.#host = host;
@@ -68,7 +66,7 @@ export class Dispatcher {
    */
   freed(session: Session): void {
     if (!session.canTake) return; // its next status calls `changed`
-    if (!this.isOpen) {
+    if (!this.#isOpen) {
       this.#idle.add(session);
       return;
     }
@@ -86,7 +84,7 @@ export class Dispatcher {
   }
 
   #pump(): void {
-    if (!this.isOpen) return;
+    if (!this.#isOpen) return;
     if (this.#host.hasTagged()) {
       for (const session of this.#sessions) this.#prepare(session);
     }
@@ -94,12 +92,22 @@ export class Dispatcher {
     this.#evenSoon();
   }
 
+  /** No closure is sent until this run holds the cluster. */
+  hold(isHeld: boolean): void {
+    this.#isOpen = isHeld;
+  }
+
+  /** Whether the nodes have different functions: then what one cannot run another may. */
+  mix(areMixed: boolean): void {
+    this.#areMixed = areMixed;
+  }
+
   #feedIdle(): void {
     for (const session of this.#idle) {
       const fed = session.canTake ? this.#feed(session, false) : 'full';
       session.flush();
       if (fed === 'full') this.#idle.delete(session);
-      else if (fed === 'no-work' && !this.#host.hasPlaced && !this.areMixed) return;
+      else if (fed === 'no-work' && !this.#host.hasPlaced && !this.#areMixed) return;
     }
   }
 

@@ -170,7 +170,7 @@ export class NatsEngine implements Engine {
       onLost: (error) => this.#fail(error),
       onRefused: ({ message }) => log('%s: the server refuses: %s', settings.cluster, message),
       onChange: () => {
-        this.#dispatcher.isOpen = this.#leadership.state.phase === 'ready';
+        this.#dispatcher.hold(this.#leadership.state.phase === 'ready');
         host.changed();
       },
     });
@@ -269,7 +269,7 @@ export class NatsEngine implements Engine {
     this.#stops.hurry();
     this.#isOver = true;
     this.#clearTimers();
-    this.#dispatcher.isOpen = false;
+    this.#dispatcher.hold(false);
     this.#leadership.end({ phase: 'closed' }, clusterClosed());
     const sessions = [...this.#sessions.values()];
     await endSessions(sessions, this.#leadership.connection.nats !== undefined);
@@ -295,7 +295,7 @@ export class NatsEngine implements Engine {
     this.#clearTimers();
     this.#leadership.end({ phase: 'failed', cause: error.message }, error);
     this.#servers.fail(error);
-    this.#dispatcher.isOpen = false;
+    this.#dispatcher.hold(false);
     this.#host.failed(error);
     this.#host.changed();
     for (const session of this.#sessions.values()) session.post(['end']);
@@ -560,7 +560,7 @@ export class NatsEngine implements Engine {
     );
     const names = new Set(lists.flat());
     this.#functions = lists.length === 0 ? undefined : [...names];
-    this.#dispatcher.areMixed = lists.some(({ length }) => length !== names.size);
+    this.#dispatcher.mix(lists.some(({ length }) => length !== names.size));
   }
 
   #there(): Session[] {
