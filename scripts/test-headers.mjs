@@ -1,7 +1,7 @@
 // Compiles the public headers with every compiler at hand, as addons of other people do: each
 // header of C alone, each header before all others, and all of them together; C11 and later,
 // C++17 to 23; with and without exceptions and RTTI; with every warning an error; after windows.h,
-// and with the macros min and max.
+// and with the macros min and max, and those of Xlib.h.
 //   node scripts/test-headers.mjs
 //   node scripts/test-headers.mjs --only clang    only compilers whose name contains this
 // Nothing is linked and nothing runs: the addons of test-addons.sh do that.
@@ -51,7 +51,12 @@ const macros =
     .map((line) => `#if __has_include(${line.slice(9)})\n${line}\n#endif\n`)
     .join('') +
   '#define min(a, b) ((a) < (b) ? (a) : (b))\n#define max(a, b) ((a) > (b) ? (a) : (b))\n' +
-  '#define ERROR 0\n#define GetMessage GetMessageA\n#define interface struct\n#define small char\n';
+  '#define ERROR 0\n#define GetMessage GetMessageA\n#define interface struct\n#define small char\n' +
+  '#define Bool int\n#define Status int\n#define Success 0\n#define Always 2\n'; // X11/Xlib.h
+
+/** What needs no allstop at run time, with the types that Node-API is going to have. */
+const experimental = ['-DNAPI_EXPERIMENTAL', '-DNODE_API_EXPERIMENTAL_NO_WARNING'];
+const kit = including(['allstop_threadsafe_function.h', 'allstop_stop_flag.h', 'allstop_node.h']);
 
 /** What one compiler of C compiles: the text, as what, and with which options. */
 function* ofC({ isWindows }) {
@@ -63,6 +68,7 @@ function* ofC({ isWindows }) {
   for (const standard of ['c11', 'gnu11', 'c17', 'c2x']) {
     yield { text: everything, standard, flags: [], what: 'all headers' };
   }
+  yield { text: kit, standard: 'c11', flags: experimental, what: 'the kit, NAPI_EXPERIMENTAL' };
   const strict = ['-Wstrict-prototypes', '-Wmissing-prototypes', '-Wc++-compat', '-Wundef'];
   yield { text: everything, standard: 'c11', flags: strict, what: 'all headers, strictly' };
   if (isWindows) {
@@ -98,6 +104,7 @@ function* ofCpp({ isWindows }) {
     }
   }
   const one = { standard: 'c++17', flags: usual };
+  yield { ...one, text: kit, flags: experimental, what: 'the kit, NAPI_EXPERIMENTAL' };
   yield { text: including(its.toReversed()) + uses, ...one, what: 'the last header first' };
   yield { text: macros + everything, ...one, what: 'after macros min and max' };
   if (isWindows) yield { text: windows + everything, ...one, what: 'after windows.h' };

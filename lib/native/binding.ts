@@ -301,7 +301,7 @@ export interface NativeAttachment {
   cancelExitAfterStop(exit: number): void;
   /**
    * What the end of the process says of workers, by all attachments; replaces what this attachment
-   * has said. `numbers`: of each text, when the function began (ms since 1970), and the OS's id of
+   * has said. `numbers`: of each text, for how long the function has run (ms), and the OS's id of
    * its thread or process (0: unknown).
    */
   setBusyWorkers(texts: string[], numbers: number[]): void;
@@ -466,6 +466,7 @@ export const FORK_FRAMES = [
   'cancel',
   'reported',
   'exiting',
+  'unknown',
 ] as const;
 
 /** `frame`: an index into FORK_FRAMES. */

@@ -67,14 +67,18 @@ std::optional<ForkFrame> ForkFrame::Decode(std::string_view bytes) {
   const std::uint64_t kind = reader.Number(1);
   const std::uint64_t language = reader.Number(1);
   const std::uint64_t via = reader.Number(1);
-  if (kind > static_cast<std::uint64_t>(Kind::kExiting) ||
-      language > static_cast<std::uint64_t>(core::Language::kNative) ||
-      via > static_cast<std::uint64_t>(core::Via::kDefer)) {
-    return std::nullopt;
+  if (!reader.is_whole) return std::nullopt;
+  if (kind >= static_cast<std::uint64_t>(Kind::kUnknown)) {
+    frame.kind = Kind::kUnknown;
+    return frame;
   }
   frame.kind = static_cast<Kind>(kind);
-  frame.requester.language = static_cast<core::Language>(language);
-  frame.requester.via = static_cast<core::Via>(via);
+  if (language <= static_cast<std::uint64_t>(core::Language::kNative)) {
+    frame.requester.language = static_cast<core::Language>(language);
+  }
+  if (via <= static_cast<std::uint64_t>(core::Via::kDefer)) {
+    frame.requester.via = static_cast<core::Via>(via);
+  }
   frame.requester.thread_id = reader.Number(8);
   frame.requester.pid = static_cast<std::int64_t>(reader.Number(8));
   frame.requester.at_ms = static_cast<std::int64_t>(reader.Number(8));

@@ -24,6 +24,7 @@ struct ForkFrame {
     kCancel,    // to a worker process: the closure of this id is cancelled, because of this error
     kReported,  // an error that the child has recorded and that requests no stop, such as a hook's
     kExiting,   // the child ends with this exit code, which allstop has set there
+    kUnknown,   // of another version of the package: it has no other field, and is passed over
   };
 
   Kind kind = Kind::kHello;
@@ -33,7 +34,8 @@ struct ForkFrame {
 
   // Four bytes of length, then the frame.
   std::string Encode() const;
-  // Of a frame without its length. Empty if the bytes are not a frame.
+  // Of a frame without its length. Empty if the bytes are not a frame. A requester whose `via` or
+  // language another version of the package has given has that of a plain call.
   static std::optional<ForkFrame> Decode(std::string_view bytes);
 };
 

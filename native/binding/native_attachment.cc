@@ -554,9 +554,10 @@ Napi::Value NativeAttachment::SetBusyWorkers(const Info& info) {
   workers.reserve(texts.size());
   for (std::string& text : texts) {
     const auto at = static_cast<std::uint32_t>(2 * workers.size());
-    const Napi::Value started_at = numbers[at];
+    const Napi::Value age_ms = numbers[at];
     const Napi::Value kernel_id = numbers[at + 1];
-    workers.push_back({std::move(text), started_at.ToNumber().Int64Value(),
+    const std::chrono::milliseconds age(age_ms.ToNumber().Int64Value());
+    workers.push_back({std::move(text), core::Clock::now() - age,
                        static_cast<std::uint64_t>(kernel_id.ToNumber().Int64Value())});
   }
   core::BusyWorkers::Get().Set(this, std::move(workers));

@@ -3,6 +3,7 @@
 #ifndef ALLSTOP_CORE_BUSY_WORKERS_H_
 #define ALLSTOP_CORE_BUSY_WORKERS_H_
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -13,9 +14,9 @@ namespace allstop::core {
 
 // A function that a worker runs, or a body of Coordinator.run.
 struct BusyWorker {
-  std::string text;                // "worker:0 (thread 5) runs 'resize'"
-  std::int64_t started_at_ms = 0;  // since 1970
-  std::uint64_t kernel_id = 0;     // of the thread or of the process; 0: unknown
+  std::string text;  // "worker:0 (thread 5) runs 'resize'"
+  std::chrono::steady_clock::time_point started_at;
+  std::uint64_t kernel_id = 0;  // of the thread or of the process; 0: unknown
 };
 
 // One list for the process: its end concerns the workers of all clusters. Its mutex is the last in

@@ -75,6 +75,10 @@ std::string Span(double ms) {
   return text;
 }
 
+std::string SpanSince(Clock::time_point start) {
+  return Span(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+}
+
 #if defined(__linux__)
 // The first line of a file of /proc; empty if it cannot be read. By C's streams: those of C++ would
 // make the published binaries, which contain their library, a quarter of a megabyte larger.
@@ -154,19 +158,19 @@ std::string Printable(const std::string& name) {
   return text;
 }
 
-std::string ThreadLine(const ThreadInfo& thread, std::int64_t now_ms) {
+std::string ThreadLine(const ThreadInfo& thread) {
   std::string line = "  - '" + Printable(thread.name) + "' (" + KindName(thread.kind);
   if (thread.has_thread_id) line += ' ' + std::to_string(thread.thread_id);
-  const std::string span = Span(static_cast<double>(now_ms - thread.started_at_ms));
+  const std::string span = SpanSince(thread.started_at);
   // Hooks of one thread run one after the other, when its event loop turns.
   if (!thread.has_begun) return line + "): has not begun, " + span + " after the stop\n";
   line += "): running for " + span + WaitState(KernelId(thread));
   return line + '\n';
 }
 
-std::string BusyLine(const BusyWorker& worker, std::int64_t now_ms) {
+std::string BusyLine(const BusyWorker& worker) {
   std::string line = "  - " + worker.text;
-  line += " for " + Span(static_cast<double>(now_ms - worker.started_at_ms));
+  line += " for " + SpanSince(worker.started_at);
   line += WaitState(worker.kernel_id);
   return line + '\n';
 }
@@ -227,9 +231,9 @@ struct Lines {
   std::string text;
   int count = 0;
 
-  void Add(const ThreadInfo& thread, std::int64_t now_ms) {
+  void Add(const ThreadInfo& thread) {
     if (text.size() < kMostBytes) {
-      text += ThreadLine(thread, now_ms);
+      text += ThreadLine(thread);
       if (text.size() >= kMostBytes) text += "  - and more\n";
     }
     ++count;
@@ -237,23 +241,23 @@ struct Lines {
 };
 
 // A line for each thread of the coordinator that has not ended.
-Lines ThreadLines(const Coordinator& coordinator, std::int64_t now_ms) {
+Lines ThreadLines(const Coordinator& coordinator) {
   Lines lines;
   for (const ThreadInfo& thread : coordinator.LiveThreads()) {
-    if (thread.alive) lines.Add(thread, now_ms);
+    if (thread.alive) lines.Add(thread);
   }
   for (const LeftBehindThread& thread : coordinator.LeftBehindThreads()) {
-    lines.Add(thread.info, now_ms);
+    lines.Add(thread.info);
   }
   return lines;
 }
 
 // The threads of all other coordinators that are stopped: a hook of this one may wait for them.
-std::string OtherLines(const Coordinator& coordinator, std::int64_t now_ms) {
+std::string OtherLines(const Coordinator& coordinator) {
   std::string text;
   for (const auto& other : Registry<Coordinator>::Get().All()) {
     if (other.get() == &coordinator || !other->ShouldStop()) continue;
-    const Lines lines = ThreadLines(*other, now_ms);
+    const Lines lines = ThreadLines(*other);
     if (lines.count == 0) continue;
     text += "allstop: " + std::to_string(lines.count) + " still running of the coordinator '" +
             Printable(other->name()) + "', which is stopped, too:\n" + lines.text;
@@ -264,7 +268,6 @@ std::string OtherLines(const Coordinator& coordinator, std::int64_t now_ms) {
 
 std::string Report(const Coordinator& coordinator, const StopRecord& record,
                    const Requester& requester, double ms, int exit_code) {
-  const std::int64_t now_ms = WallClockMs();
   std::string text = "allstop: process " + std::to_string(ProcessId()) +
                      " ends now with exit code " + std::to_string(exit_code) +
                      ": it was still alive " + Span(ms) + " after the stop of the coordinator '" +
@@ -273,8 +276,8 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
   if (record.error) text += StackLines(record.error.get());
   const std::string main_state = WaitState(static_cast<std::uint64_t>(ProcessId()));
   if (!main_state.empty()) text += "allstop: the main thread" + main_state.substr(1) + '\n';
-  const Lines lines = ThreadLines(coordinator, now_ms);
-  const std::string others = OtherLines(coordinator, now_ms);
+  const Lines lines = ThreadLines(coordinator);
+  const std::string others = OtherLines(coordinator);
   const auto busy = BusyWorkers::Get().All();
   if (lines.count > 0) {
     text += "allstop: " + std::to_string(lines.count) + " still running:\n" + lines.text;
@@ -289,7 +292,7 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
   }
   text += others;
   if (!busy.empty()) text += "allstop: functions that have not returned:\n";
-  for (const BusyWorker& worker : busy) text += BusyLine(worker, now_ms);
+  for (const BusyWorker& worker : busy) text += BusyLine(worker);
   return text;
 }
 

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
 #include <new>
 #include <utility>
 #endif
+
+#include "identity.h"
 
 // GCC warns of fences, which ThreadSanitizer does not know. It sees no race here either: the owner
 // and a reader have the memory at two addresses.
@@ -23,7 +26,7 @@ namespace allstop::core {
 #ifdef __linux__
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31'73'65'74'79'62'73'61;  // "asbytes1"
+constexpr std::uint64_t kMagic = 0x32'73'65'74'79'62'73'61;  // "asbytes2"
 // So that the bytes begin at a cache line of their own.
 constexpr std::size_t kHeadBytes = 64;
 static_assert(sizeof(PublishedHead) <= kHeadBytes);
@@ -64,7 +67,8 @@ std::unique_ptr<PublishedBytes> PublishedBytes::Create(std::size_t size) {
     close(descriptor);
     return nullptr;
   }
-  new (memory) PublishedHead{kMagic, size, {0}};
+  const std::uint64_t id = std::hash<std::string>()(NextIdentity());
+  new (memory) PublishedHead{kMagic, size, id, {0}};
   return std::unique_ptr<PublishedBytes>(new PublishedBytes(descriptor, memory, size));
 }
 
@@ -83,7 +87,8 @@ unsigned char* PublishedBytes::bytes() const {
 }
 
 std::string PublishedBytes::Path() const {
-  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(descriptor_.load());
+  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(descriptor_.load()) +
+         '#' + std::to_string(head().id);
 }
 
 void PublishedBytes::BeginWrite() {
@@ -94,7 +99,9 @@ void PublishedBytes::BeginWrite() {
 void PublishedBytes::EndWrite() { head().version.fetch_add(1, std::memory_order_release); }
 
 std::unique_ptr<PublishedReader> PublishedReader::Open(const std::string& path, std::size_t size) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const std::size_t file_size = path.find('#');
+  if (file_size == std::string::npos) return nullptr;
+  const int descriptor = open(path.substr(0, file_size).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return nullptr;
   const std::size_t length = kHeadBytes + size;
   struct stat status = {};
@@ -106,7 +113,9 @@ std::unique_ptr<PublishedReader> PublishedReader::Open(const std::string& path, 
   if (memory == MAP_FAILED) return nullptr;
   std::unique_ptr<PublishedReader> reader(new PublishedReader(memory, size));
   const auto& head = *static_cast<const PublishedHead*>(memory);
-  return head.magic == kMagic && head.size == size ? std::move(reader) : nullptr;
+  const bool is_it = head.magic == kMagic && head.size == size &&
+                     std::to_string(head.id) == path.substr(file_size + 1);
+  return is_it ? std::move(reader) : nullptr;
 }
 
 PublishedReader::~PublishedReader() { munmap(const_cast<void*>(memory_), kHeadBytes + size_); }

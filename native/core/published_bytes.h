@@ -29,6 +29,7 @@ namespace allstop::core {
 struct PublishedHead {
   std::uint64_t magic;
   std::uint64_t size;
+  std::uint64_t id;  // a part of the path: the owner's descriptor may be that of other bytes later
   std::atomic<std::uint64_t> version;
 };
 
@@ -43,7 +44,7 @@ class PublishedBytes {
 
   // Aligned for every type.
   unsigned char* bytes() const;
-  // Where PublishedReader::Open finds it, in a process of the same user.
+  // By which PublishedReader::Open finds these bytes and no others, in a process of the same user.
   std::string Path() const;
   // No process opens it any more. Any thread. Those that have opened it, and the owner, keep it.
   void EndPublishing();
@@ -65,7 +66,7 @@ class PublishedBytes {
 // Any thread may call any method.
 class PublishedReader {
  public:
-  // Null if there are no published bytes of this size.
+  // Null if there are no published bytes of this path and size.
   static std::unique_ptr<PublishedReader> Open(const std::string& path, std::size_t size);
   ~PublishedReader();
   PublishedReader(const PublishedReader&) = delete;

@@ -6,6 +6,14 @@
 #include "identity.h"
 
 namespace allstop::core {
+namespace {
+
+void Starts(ThreadInfo& info) {
+  info.started_at_ms = WallClockMs();
+  info.started_at = std::chrono::steady_clock::now();
+}
+
+}  // namespace
 
 std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Add(NewThread thread) {
   auto entry = std::make_shared<Entry>();
@@ -16,7 +24,7 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Add(NewThread thread) {
   entry->info.daemon = thread.daemon;
   entry->info.has_thread_id = thread.has_thread_id;
   entry->info.thread_id = thread.thread_id;
-  entry->info.started_at_ms = WallClockMs();
+  Starts(entry->info);
   entry->owner = thread.owner;
   if (thread.kind == ThreadKind::kHook) {
     if (!hooks_) hooks_ = std::make_unique<Entries>();
@@ -120,7 +128,7 @@ void ThreadRegistry::Erase(std::uint64_t id) {
 }
 
 void ThreadRegistry::Start(Entry& entry) {
-  entry.info.started_at_ms = WallClockMs();
+  Starts(entry.info);
   entry.info.alive = true;
   entry.forgotten = false;
 }

@@ -1,8 +1,11 @@
 // Native threads outlive the worker that started them, its Coordinator object, every environment
 // that has loaded the addons, and process.exit().
 
+import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { runScript, saidOf } from '../support/run-script.ts';
+
+const require = createRequire(import.meta.url);
 
 describe.each(['ends', 'terminated'])('a worker that %s', (how) => {
   it.each(['naturally', 'exit'])(
@@ -36,6 +39,21 @@ describe('a process ends while native threads poll, wait and hammer', () => {
     ['naturally', 10],
     ['worker', 10],
   ])('%s: with its exit code, %i times', { tags: 'long', timeout: 300_000 }, end);
+});
+
+describe.each([
+  ['C++', 'test_addon'],
+  ['C', 'survivor'],
+])('a thread-safe function with a limit, in %s,', (_, name) => {
+  it('refuses the calls above it, and makes those that it took', async () => {
+    const { fill } = require(`../addons/test-addon/build/Release/${name}.node`);
+    let calls = 0;
+    const all = new Promise<void>((resolve) => {
+      expect(fill(() => ++calls === 100 && resolve(), 100)).toBe('100 0');
+    });
+    expect(calls).toBe(0);
+    await all;
+  });
 });
 
 describe.each([

@@ -84,7 +84,13 @@ TEST(PublishedBytesTest, AreOpenedNoMoreAfterTheEnd) {
 TEST(PublishedBytesTest, OfAnotherSizeOrKindAreRefused) {
   ALLSTOP_PUBLISHED(owner);
   EXPECT_EQ(PublishedReader::Open(owner->Path(), kSize + 1), nullptr);
+  const std::string path = owner->Path();
+  owner->EndPublishing();
+  const auto other = PublishedBytes::Create(kSize);  // its descriptor has the same number
+  ASSERT_EQ(other->Path().substr(0, other->Path().find('#')), path.substr(0, path.find('#')));
+  EXPECT_EQ(PublishedReader::Open(path, kSize), nullptr);
   EXPECT_EQ(PublishedReader::Open("/dev/null", kSize), nullptr);
+  EXPECT_EQ(PublishedReader::Open("/dev/null#1", kSize), nullptr);
   EXPECT_EQ(PublishedReader::Open("/proc/self/fd/100000", kSize), nullptr);
 }
 

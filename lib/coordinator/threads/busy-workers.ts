@@ -49,18 +49,23 @@ export function bodyRuns(attachment: Employer): () => void {
   };
 }
 
+/** Milliseconds. From here on the native thread counts, by a clock that nobody sets. */
+function ageOf(start: Date): number {
+  return Math.max(0, Date.now() - start.getTime());
+}
+
 /** Called at the stop. */
 export function tellBusyWorkers(attachment: Employer): void {
   const busy = Array.from(attachment.workers.values(), (worker) => worker.busy?.() ?? []).flat();
   const numbers = busy.flatMap(({ startedAt, pid, threadId }) => [
-    startedAt.getTime(),
+    ageOf(startedAt),
     threadId === undefined ? pid : binding().osThreadIdOf(threadId),
   ]);
   const texts = busy.map(({ text }) => text);
   const bodySince = bodies.get(attachment);
   if (bodySince !== undefined) {
     texts.push('the function that was given to Coordinator.run runs');
-    numbers.push(bodySince.getTime(), 0);
+    numbers.push(ageOf(bodySince), 0);
   }
   attachment.native.setBusyWorkers(texts, numbers);
   if (texts.length > 0) told.add(attachment);

@@ -247,7 +247,7 @@ class Coordinator {
   ///   Nothing was changed: handle the error yourself.
   /// @retval ALLSTOP_RESOURCE_EXHAUSTED no memory for the record; nothing was changed
   allstop_status RequestStop() const noexcept { return allstop_request_stop(&handle_, nullptr); }
-  allstop_status RequestStop(const Error& error) const noexcept {
+  [[nodiscard]] allstop_status RequestStop(const Error& error) const noexcept {
     return allstop_request_stop(&handle_, view::ErrorView(error).get());
   }
   /// As above, and sets `*made` (a bool) to whether this call made the stop: false if the
@@ -257,11 +257,11 @@ class Coordinator {
   /// @retval ALLSTOP_UNAVAILABLE also if the installed package is older than 1.3 of allstop.h;
   ///   nothing was changed
   // A template, so that RequestStop({}) still is a request with an error without fields.
-  template <typename Bool, typename = std::enable_if_t<std::is_same_v<Bool, bool>>>
-  allstop_status RequestStop(Bool* made) const noexcept {
+  template <typename Flag, typename = std::enable_if_t<std::is_same_v<Flag, bool>>>
+  allstop_status RequestStop(Flag* made) const noexcept {
     return RequestStopMade(nullptr, made);
   }
-  allstop_status RequestStop(const Error& error, bool* made) const noexcept {
+  [[nodiscard]] allstop_status RequestStop(const Error& error, bool* made) const noexcept {
     return RequestStopMade(view::ErrorView(error).get(), made);
   }
   /// Reports an error without requesting a stop: the error is kept for a join that ends with a
@@ -353,7 +353,7 @@ class Coordinator {
 
   /// Blocks until all registered threads have ended or a stop is requested, and from the stop
   /// on for at most `grace_period`. See allstop_join for the statuses.
-  allstop_status Join(Milliseconds grace_period = std::chrono::minutes(2),
+  [[nodiscard]] allstop_status Join(Milliseconds grace_period = std::chrono::minutes(2),
                       bool ignore_live_threads = false) const noexcept {
     return allstop_join(&handle_, (std::max)(0.0, grace_period.count()),
                         ignore_live_threads ? ALLSTOP_JOIN_IGNORE_LIVE_THREADS : 0);

@@ -23,6 +23,10 @@
 #include "allstop_queue_runner_threads.hpp"
 #include "allstop_runner.hpp"
 
+// Xlib.h defines a macro of this name.
+#pragma push_macro("Status")
+#undef Status
+
 namespace allstop {
 
 // allstop.hpp says why this type has another name in a file without exceptions.
@@ -259,5 +263,7 @@ class QueueRunner final : public Runner {
 
 }  // inline namespace catching or not_catching
 }  // namespace allstop
+
+#pragma pop_macro("Status")
 
 #endif  // ALLSTOP_ALLSTOP_QUEUE_RUNNER_HPP_

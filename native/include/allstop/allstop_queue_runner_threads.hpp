@@ -24,6 +24,10 @@
 #include "allstop_bounded_queue.hpp"
 #include "allstop_runner.hpp"
 
+// Xlib.h defines a macro of this name.
+#pragma push_macro("Status")
+#undef Status
+
 namespace allstop {
 
 // allstop.hpp says why these types have other names in a file without exceptions.
@@ -396,5 +400,7 @@ class OpThread {
 }  // namespace allstop
 
 #undef ALLSTOP_QUEUE_RUNNER_HPP_CATCHES
+
+#pragma pop_macro("Status")
 
 #endif  // ALLSTOP_ALLSTOP_QUEUE_RUNNER_THREADS_HPP_

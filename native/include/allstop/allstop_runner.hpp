@@ -11,6 +11,10 @@
 
 #include "allstop_coordinator.hpp"
 
+// Xlib.h defines a macro of this name.
+#pragma push_macro("Status")
+#undef Status
+
 namespace allstop {
 
 /// The result of a call: a code, and a message for people. A default-constructed Status is OK.
@@ -111,5 +115,7 @@ inline allstop_status CodeOf(const std::string& js_code, const std::string& name
 }  // namespace view
 
 }  // namespace allstop
+
+#pragma pop_macro("Status")
 
 #endif  // ALLSTOP_ALLSTOP_RUNNER_HPP_

@@ -169,6 +169,27 @@ static inline void allstop_stop_source_collected(napi_env env, void *data, void 
   allstop_stop_source_drop((allstop_stop_source *)data);
 }
 
+/* With NAPI_EXPERIMENTAL the headers of some versions of Node give finalizers a const environment:
+ * the one that napi_wrap takes is chosen by its type. */
+#ifdef __cplusplus
+extern "C++" inline void allstop_stop_source_collected(const struct napi_env__ *, void *data,
+                                                       void *hint) {
+  allstop_stop_source_collected(static_cast<napi_env>(nullptr), data, hint);
+}
+#define ALLSTOP_STOP_SOURCE_COLLECTED allstop_stop_source_collected
+#else
+static inline void allstop_stop_source_collected_const(const struct napi_env__ *env, void *data,
+                                                       void *hint) {
+  (void)env;
+  allstop_stop_source_collected(NULL, data, hint);
+}
+#define ALLSTOP_STOP_SOURCE_COLLECTED                                                       \
+  _Generic(&napi_wrap,                                                                      \
+      napi_status (*)(napi_env, napi_value, void *, void (*)(napi_env, void *, void *),     \
+                      void *, napi_ref *): allstop_stop_source_collected,                   \
+      default: allstop_stop_source_collected_const)
+#endif
+
 static inline void allstop_stop_source_clear_exception(napi_env env) {
   bool pending = false;
   napi_value exception;
@@ -303,7 +324,7 @@ static inline allstop_status allstop_stop_source_create(napi_env env, napi_value
                            &handle_event) != napi_ok ||
       napi_set_named_property(env, listener, "handleEvent", handle_event) != napi_ok ||
       napi_type_tag_object(env, listener, &allstop_stop_source_tag) != napi_ok ||
-      napi_wrap(env, listener, source, allstop_stop_source_collected, NULL, NULL) != napi_ok) {
+      napi_wrap(env, listener, source, ALLSTOP_STOP_SOURCE_COLLECTED, NULL, NULL) != napi_ok) {
     allstop_stop_source_drop(source);
     return ALLSTOP_RESOURCE_EXHAUSTED;
   }
@@ -312,7 +333,7 @@ static inline allstop_status allstop_stop_source_create(napi_env env, napi_value
       napi_create_reference(env, listener, 1, &source->listener) != napi_ok ||
       (source->bell = allstop_threadsafe_function_create(
            env, NULL, "allstop_stop_flag", allstop_stop_source_sweep,
-           allstop_stop_source_environment_ended, source)) == NULL) {
+           allstop_stop_source_environment_ended, source, 0)) == NULL) {
     if (source->signal != NULL) napi_delete_reference(env, source->signal);
     if (source->listener != NULL) napi_delete_reference(env, source->listener);
     allstop_stop_source_drop(source);

@@ -18,6 +18,10 @@
 #include "allstop.hpp"
 #include "allstop_runner.hpp"
 
+// Xlib.h defines a macro of this name.
+#pragma push_macro("Status")
+#undef Status
+
 namespace allstop {
 
 namespace tensorflow {
@@ -151,5 +155,7 @@ class Coordinator {
 }  // inline namespace catching or not_catching
 }  // namespace tensorflow
 }  // namespace allstop
+
+#pragma pop_macro("Status")
 
 #endif  // ALLSTOP_ALLSTOP_TENSORFLOW_HPP_

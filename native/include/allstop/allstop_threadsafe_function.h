@@ -14,7 +14,7 @@
  *   }
  *   ...
  *   job->progress = allstop_threadsafe_function_create(env, js_function, "progress", OnProgress,
- *                                                      OnEnvironmentEnd, job);
+ *                                                      OnEnvironmentEnd, job, 0);
  *   ...
  *   // on a native thread, which has a reference of its own
  *   if (!allstop_threadsafe_function_call(progress, number)) free(number);
@@ -56,13 +56,20 @@ typedef struct allstop_threadsafe_function allstop_threadsafe_function;
 
 /**
  * Runs on the JavaScript thread, once for each allstop_threadsafe_function_call that returned
- * true, with the `function` and the `context` given to create. It must leave no JavaScript
+ * ALLSTOP_POSTED, with the `function` and the `context` given to create. It must leave no JavaScript
  * exception pending: napi_get_and_clear_last_exception, then napi_fatal_exception, make an
  * uncaught exception of it. A null `env` means that the function was closed or the environment
  * has ended: then free `data` and touch nothing else. In particular, `context` may be freed
  * already.
  */
 typedef void (*allstop_call_js)(napi_env env, napi_value function, void *context, void *data);
+
+/** What became of a call: only ALLSTOP_CLOSED is false. */
+typedef enum allstop_posted {
+  ALLSTOP_CLOSED = 0, /**< closed, or the environment has ended: nothing was queued */
+  ALLSTOP_POSTED = 1, /**< queued */
+  ALLSTOP_FULL = 2    /**< `limit` calls are queued already: nothing was queued */
+} allstop_posted;
 
 /** The fields belong to the functions below. */
 struct allstop_threadsafe_function {
@@ -179,12 +186,14 @@ static inline void allstop_threadsafe_function_finalize(napi_env env, void *data
  *   allstop_threadsafe_function_close. May be NULL
  * @param context for `call_js` and `on_environment_end`; must live until
  *   `on_environment_end` has been called or allstop_threadsafe_function_close has returned
+ * @param limit the most calls that wait for the JavaScript thread; 0: as many as memory holds. A
+ *   native thread that is faster than JavaScript fills the memory without a limit
  * @returns an object with one reference, which is yours; NULL if Node-API reports an error or
  *   memory has run out
  */
 static inline allstop_threadsafe_function *allstop_threadsafe_function_create(
     napi_env env, napi_value function, const char *name, allstop_call_js call_js,
-    void (*on_environment_end)(void *context), void *context) {
+    void (*on_environment_end)(void *context), void *context, size_t limit) {
   allstop_threadsafe_function *self;
   napi_value resource;
   allstop_pin_module();
@@ -203,7 +212,7 @@ static inline allstop_threadsafe_function *allstop_threadsafe_function_create(
   self->env = env;
   self->on_environment_end = on_environment_end;
   self->context = context;
-  if (napi_create_threadsafe_function(env, function, NULL, resource, 0, 1, self,
+  if (napi_create_threadsafe_function(env, function, NULL, resource, limit, 1, self,
                                       allstop_threadsafe_function_finalize, context, call_js,
                                       &self->function) != napi_ok) {
     allstop_threadsafe_function_free(self);
@@ -218,16 +227,19 @@ static inline allstop_threadsafe_function *allstop_threadsafe_function_create(
  * Has `call_js(env, function, context, data)` called on the JavaScript thread. Any thread that
  * has a reference; does not block.
  *
- * @returns false if the function was closed or the environment has ended: `call_js` will not be
- *   called, and `data` is still the caller's
+ * @returns ALLSTOP_POSTED; else `call_js` will not be called, and `data` is still the caller's:
+ *   ALLSTOP_CLOSED (0), or ALLSTOP_FULL, if create was given a limit
  */
-static inline bool allstop_threadsafe_function_call(allstop_threadsafe_function *self, void *data) {
-  bool is_queued;
+static inline allstop_posted allstop_threadsafe_function_call(allstop_threadsafe_function *self,
+                                                              void *data) {
+  napi_status status = napi_closing;
   allstop_threadsafe_function_lock(self);
-  is_queued = self->function != NULL &&
-              napi_call_threadsafe_function(self->function, data, napi_tsfn_nonblocking) == napi_ok;
+  if (self->function != NULL) {
+    status = napi_call_threadsafe_function(self->function, data, napi_tsfn_nonblocking);
+  }
   allstop_threadsafe_function_unlock(self);
-  return is_queued;
+  if (status == napi_queue_full) return ALLSTOP_FULL;
+  return status == napi_ok ? ALLSTOP_POSTED : ALLSTOP_CLOSED;
 }
 
 /**

@@ -37,6 +37,7 @@
 
 #include <node_api.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -52,7 +53,9 @@ namespace allstop {
 class ThreadsafeFunction {
  public:
   /// Runs on the JavaScript thread, once for each Call, with the `function` and the `context`
-  /// given to Create and the `data` given to Call. A null `env` means that the function was
+  /// given to Create and the `data` given to Call. It must leave no JavaScript exception pending
+  /// (napi_get_and_clear_last_exception, then napi_fatal_exception, make an uncaught exception of
+  /// it), and throw nothing; what is posted may. A null `env` means that the function was
   /// closed or the environment has ended: then free `data` and touch nothing else. In
   /// particular, `context` may be freed already.
   using CallJs = void (*)(napi_env env, napi_value function, void* context, void* data);
@@ -64,6 +67,12 @@ class ThreadsafeFunction {
   /// references (napi_delete_reference) and take native locks, but must not call JavaScript,
   /// must not throw, and must not wait for the event loop. It is not called after Close.
   using EnvironmentEnd = std::function<void()>;
+  /// What became of a call: only kClosed is false.
+  enum PostResult {
+    kClosed = 0,  ///< closed, or the environment has ended: nothing was queued
+    kPosted = 1,  ///< queued
+    kFull = 2,    ///< `limit` calls are queued already: nothing was queued
+  };
 
   /// Creates a thread-safe function for Post. It does not keep the event loop alive; see
   /// SetReferenced. Call it on the JavaScript thread of `env`.
@@ -73,11 +82,14 @@ class ThreadsafeFunction {
   /// @param on_environment_end see EnvironmentEnd; may be empty. It is destroyed on the
   ///   JavaScript thread after it has run or after Close, so what it captures may include the
   ///   returned pointer
+  /// @param limit the most calls that wait for the JavaScript thread; 0: as many as memory holds. A
+  ///   native thread that is faster than JavaScript fills the memory without a limit
   /// @returns null if Node-API reports an error
   static std::shared_ptr<ThreadsafeFunction> Create(napi_env env, napi_value function,
                                                     const char* name,
-                                                    EnvironmentEnd on_environment_end = {}) {
-    return Create(env, function, name, RunPosted, nullptr, std::move(on_environment_end));
+                                                    EnvironmentEnd on_environment_end = {},
+                                                    std::size_t limit = 0) {
+    return Create(env, function, name, RunPosted, nullptr, std::move(on_environment_end), limit);
   }
   /// Creates a thread-safe function for Call, which needs no std::function for each call.
   /// Otherwise as above.
@@ -86,14 +98,15 @@ class ThreadsafeFunction {
   static std::shared_ptr<ThreadsafeFunction> Create(napi_env env, napi_value function,
                                                     const char* name, CallJs call_js,
                                                     std::shared_ptr<void> context,
-                                                    EnvironmentEnd on_environment_end = {}) {
+                                                    EnvironmentEnd on_environment_end = {},
+                                                    std::size_t limit = 0) {
     allstop_pin_module();
     napi_value resource;
     if (napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &resource) != napi_ok) return nullptr;
     const std::shared_ptr<ThreadsafeFunction> made(new ThreadsafeFunction(env));
     void* const bare_context = context.get();
     auto* const held = new Held{made, std::move(context), std::move(on_environment_end), false};
-    if (napi_create_threadsafe_function(env, function, nullptr, resource, 0, 1, held, Finalize,
+    if (napi_create_threadsafe_function(env, function, nullptr, resource, limit, 1, held, Finalize,
                                         bare_context, call_js, &made->function_) != napi_ok) {
       delete held;
       return nullptr;
@@ -108,12 +121,15 @@ class ThreadsafeFunction {
   /// Has `call_js(env, function, context, data)` called on the JavaScript thread. Any thread;
   /// does not block.
   ///
-  /// @returns false if the function was closed or the environment has ended: `call_js` will
-  ///   not be called, and `data` is still the caller's
-  bool Call(void* data) {
+  /// @returns kPosted; else `call_js` will not be called, and `data` is still the caller's:
+  ///   kClosed (0), or kFull, if Create was given a limit
+  PostResult Call(void* data) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return function_ != nullptr &&
-           napi_call_threadsafe_function(function_, data, napi_tsfn_nonblocking) == napi_ok;
+    if (function_ == nullptr) return kClosed;
+    const napi_status status =
+        napi_call_threadsafe_function(function_, data, napi_tsfn_nonblocking);
+    if (status == napi_queue_full) return kFull;
+    return status == napi_ok ? kPosted : kClosed;
   }
 
   /// Has `posted(env, function)` called on the JavaScript thread. Only for an object that was
@@ -122,13 +138,13 @@ class ThreadsafeFunction {
   /// A function that was posted shortly before the close or the end of the environment is
   /// destroyed without having been called.
   ///
-  /// @returns false if the function was closed or the environment has ended: `posted` will not
-  ///   be called, and is destroyed
-  bool Post(Posted posted) {
+  /// @returns kPosted; else `posted` will not be called, and is destroyed: kClosed (0), or kFull, if
+  ///   Create was given a limit
+  PostResult Post(Posted posted) {
     auto held = std::make_unique<Posted>(std::move(posted));
-    if (!Call(held.get())) return false;
-    held.release();
-    return true;
+    const PostResult result = Call(held.get());
+    if (result == kPosted) held.release();
+    return result;
   }
 
   /// Sets whether this object keeps the event loop, and so the process, alive. After Create it

@@ -361,6 +361,34 @@ napi_value Post(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
+// fill(function, limit): a native thread posts calls of `function` until the limit is reached; this
+// thread waits meanwhile. Returns how many calls are queued, and what Post gives after Close of
+// another function: "N 0".
+napi_value Fill(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  std::uint32_t limit = 0;
+  napi_get_value_uint32(env, arguments.values[1], &limit);
+  const auto create = [&] {
+    return allstop::ThreadsafeFunction::Create(env, arguments.values[0], "fill", {}, limit);
+  };
+  const auto call = [](napi_env own_env, napi_value function) {
+    napi_value receiver;
+    napi_get_undefined(own_env, &receiver);
+    napi_call_function(own_env, receiver, function, 0, nullptr, nullptr);
+  };
+  int queued = 0;
+  std::thread([&, function = create()] {
+    while (function->Post(call) == allstop::ThreadsafeFunction::kPosted) ++queued;
+    if (function->Post(call) != allstop::ThreadsafeFunction::kFull) queued = -1;
+  }).join();
+  const auto closed = create();
+  closed->Close();
+  const std::string text = std::to_string(queued) + " " + std::to_string(closed->Post(call));
+  napi_value result;
+  napi_create_string_utf8(env, text.data(), text.size(), &result);
+  return result;
+}
+
 // closePosts(): closes the function of the last `post` of this thread.
 napi_value ClosePosts(napi_env env, napi_callback_info) {
   if (const auto function = newest.lock()) function->Close();
@@ -438,6 +466,7 @@ napi_value Init(napi_env env, napi_value exports) {
   set("hammer", Hammer);
   set("post", Post);
   set("closePosts", ClosePosts);
+  set("fill", Fill);
   set("environmentEnds", EnvironmentEnds);
   set("status", StatusOf);
   set("throwStatus", ThrowStatus);

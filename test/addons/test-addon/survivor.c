@@ -1,10 +1,11 @@
 // An addon in C whose native threads call JavaScript, and go on when their worker has ended: the
-// four functions of addon.cc of the same names, by allstop_threadsafe_function.h. It includes no
+// five functions of addon.cc of the same names, by allstop_threadsafe_function.h. It includes no
 // other header of allstop.
 #include <allstop/allstop_threadsafe_function.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct {
@@ -63,7 +64,7 @@ static napi_value post(napi_env env, napi_callback_info info) {
   napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
   napi_get_value_int32(env, arguments[2], &threads);
   *held = allstop_threadsafe_function_create(env, arguments[0], "post", call_js, on_environment_end,
-                                             held);
+                                             held, 0);
   if (*held == NULL) return NULL;
   newest = *held;
   pthread_mutex_lock(&mutex);
@@ -85,6 +86,39 @@ static napi_value close_posts(napi_env env, napi_callback_info info) {
   (void)info;
   allstop_threadsafe_function_close(newest);
   return NULL;
+}
+
+/* As `fill` of addon.cc. */
+static void *fill_up(void *argument) {
+  intptr_t queued = 0;
+  while (allstop_threadsafe_function_call(argument, NULL) == ALLSTOP_POSTED) ++queued;
+  if (allstop_threadsafe_function_call(argument, NULL) != ALLSTOP_FULL) queued = -1;
+  return (void *)queued;
+}
+
+static napi_value fill(napi_env env, napi_callback_info info) {
+  size_t count = 2;
+  napi_value arguments[2], text;
+  uint32_t limit = 0;
+  allstop_threadsafe_function *function;
+  pthread_t thread;
+  void *queued;
+  char result_text[32];
+  napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
+  napi_get_value_uint32(env, arguments[1], &limit);
+  function = allstop_threadsafe_function_create(env, arguments[0], "fill", call_js, NULL, NULL,
+                                                limit);
+  pthread_create(&thread, NULL, fill_up, function);
+  pthread_join(thread, &queued);
+  allstop_threadsafe_function_release(function);
+  function = allstop_threadsafe_function_create(env, arguments[0], "fill", call_js, NULL, NULL,
+                                                limit);
+  allstop_threadsafe_function_close(function);
+  snprintf(result_text, sizeof result_text, "%d %d", (int)(intptr_t)queued,
+           (int)allstop_threadsafe_function_call(function, NULL));
+  allstop_threadsafe_function_release(function);
+  napi_create_string_utf8(env, result_text, NAPI_AUTO_LENGTH, &text);
+  return text;
 }
 
 static napi_value result(napi_env env, napi_callback_info info) {
@@ -110,9 +144,10 @@ NAPI_MODULE_INIT() {
   const napi_property_descriptor functions[] = {
       {"post", NULL, post, NULL, NULL, NULL, napi_enumerable, NULL},
       {"closePosts", NULL, close_posts, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"fill", NULL, fill, NULL, NULL, NULL, napi_enumerable, NULL},
       {"result", NULL, result, NULL, NULL, NULL, napi_enumerable, NULL},
       {"environmentEnds", NULL, environment_ends, NULL, NULL, NULL, napi_enumerable, NULL},
   };
-  napi_define_properties(env, exports, 4, functions);
+  napi_define_properties(env, exports, 5, functions);
   return exports;
 }
