@@ -141,7 +141,10 @@ const RESTART_WORKER = 'start the worker again';
 const KILL_AND_RESTART = 'look at that process; end it, and start the worker again';
 
 /** What to do about a worker thread or process of this machine that is not ready. */
-export const localRemedy = (phase: TaskPhase): string => {
+export const localRemedy = (phase: TaskPhase, cause: string | undefined): string => {
+  // Node's words for an addon that is loaded for a second time in a process.
+  if (cause?.includes('did not self-register') === true)
+    return "an addon of the module can be loaded by one thread of a process only: use worker processes (isolation: 'process')";
   if (phase === 'import-failed')
     return 'correct the module: importing it on its own has to succeed';
   if (phase === 'setting-up' || phase === 'building-dataset')

@@ -144,6 +144,7 @@ function listen(
   let hasToldError = false;
   const serve = (frame: NativeForkFrame): void => {
     const kind = FORK_FRAMES[frame.frame];
+    if (kind === 'unknown') return;
     if (kind === 'dying') {
       if (frame.error !== null) cause = { value: decode(frame.error).value };
       return;

@@ -98,7 +98,7 @@ export function readinessOf({ job, index }: WorkerName, state: State): TaskReadi
   if (pid !== undefined) report.pid = pid;
   if (!ready && cause !== undefined) {
     report.cause = messageOf(cause);
-    report.remedy = localRemedy(phase);
+    report.remedy = localRemedy(phase, report.cause);
   }
   return report;
 }

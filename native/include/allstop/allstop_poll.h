@@ -23,6 +23,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/types.h>
 #include <unistd.h>
 #if defined(__linux__)
 #include <sys/eventfd.h>
@@ -40,11 +41,13 @@ typedef struct allstop_stop_fd {
   int fd;       /**< readable from the first stop on. Poll it; do not read from it. */
   int write_fd; /**< the write end of the pipe; with an eventfd, the same as `fd` */
   allstop_callback *callback;
+  pid_t process; /**< that opened it: a process that was forked shares the descriptor */
 } allstop_stop_fd;
 
 /** The stop callback of an allstop_stop_fd. Not for you to call. */
 static inline void allstop_stop_fd_write(void *context) {
   const uint64_t one = 1;
+  if (((allstop_stop_fd *)context)->process != getpid()) return; /* it would wake the parent */
   /* Only a signal can interrupt this write: the pipe or eventfd is empty and takes 8 bytes. */
   ssize_t written;
   do {
@@ -55,7 +58,8 @@ static inline void allstop_stop_fd_write(void *context) {
 /**
  * Opens `stop->fd`. It becomes readable at the first stop (at once, if the coordinator is
  * stopped already) and stays readable, also after allstop_clear_stop. To watch for the next
- * stop, close it and open it again. Any thread; does not block.
+ * stop, close it and open it again. A stop in a process that was forked meanwhile is that process's
+ * alone, and makes no descriptor readable that was opened before. Any thread; does not block.
  *
  * @param[out] stop to be closed with allstop_stop_fd_close, if ALLSTOP_OK
  * @retval ALLSTOP_OK
@@ -65,6 +69,7 @@ static inline allstop_status allstop_stop_fd_open(const allstop_coordinator *coo
                                                   allstop_stop_fd *stop) {
   allstop_status status;
   stop->callback = NULL;
+  stop->process = getpid();
 #if defined(__linux__)
   stop->fd = stop->write_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (stop->fd < 0) return ALLSTOP_RESOURCE_EXHAUSTED;

@@ -117,6 +117,15 @@ it('a syntax error of which Node does not tell the line', async () => {
   expect(report.tasks[0]).toMatchObject({ phase: 'import-failed', cause: why });
 });
 
+it('an addon that one thread of a process can load: use processes', async () => {
+  // Node says so of an addon that does not know environments, when a second thread loads it.
+  const why = "Module did not self-register: '/app/addon.node'.";
+  const module = write({ 'main.mjs': `throw new Error(${JSON.stringify(why)});` });
+  const { report } = await errorOf(start(local(module)).ready());
+  expect(report.tasks[0]).toMatchObject({ phase: 'import-failed', cause: why });
+  expect(report.tasks[0].remedy).toContain("isolation: 'process'");
+});
+
 describe('a CommonJS module of which Node does not find the names of the exports', () => {
   const source = `
     const add = (a, b) => a + b;

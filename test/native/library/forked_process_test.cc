@@ -5,6 +5,7 @@
 // thread.
 #if !defined(_WIN32) && !defined(__SANITIZE_THREAD__)
 
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,20 @@ TEST(ForkedProcessTest, MeetsItsOwnDeadlinesAndNotThoseOfItsParent) {
     return own.WaitForStop() && !parents.ShouldStop();
   }));
   EXPECT_TRUE(parents.WaitForStop());
+}
+
+TEST(ForkedProcessTest, ItsStopWakesNoPollOfItsParent) {
+  const Coordinator coord = Coordinator::Create();
+  const StopFd of_parent(coord);
+  EXPECT_TRUE(HoldsInAFork([&] {
+    coord.RequestStop();
+    const StopFd own(coord);
+    pollfd polled = {own.get(), POLLIN, 0};
+    return poll(&polled, 1, 0) == 1;
+  }));
+  pollfd polled = {of_parent.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&polled, 1, 0), 0);
+  EXPECT_FALSE(coord.ShouldStop());
 }
 
 TEST(ForkedProcessTest, InterruptsItsSystemCalls) {
