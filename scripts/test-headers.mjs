@@ -51,8 +51,9 @@ const macros =
     .map((line) => `#if __has_include(${line.slice(9)})\n${line}\n#endif\n`)
     .join('') +
   '#define min(a, b) ((a) < (b) ? (a) : (b))\n#define max(a, b) ((a) > (b) ? (a) : (b))\n' +
-  '#define ERROR 0\n#define GetMessage GetMessageA\n#define interface struct\n#define small char\n' +
-  '#define Bool int\n#define Status int\n#define Success 0\n#define Always 2\n'; // X11/Xlib.h
+  '#define ERROR 0\n#define GetMessage GetMessageA\n#define interface struct\n#define small char\n';
+// Of X11/Xlib.h.
+const xlib = '#define Bool int\n#define Status int\n#define Success 0\n#define Always 2\n';
 
 /** What needs no allstop at run time, with the types that Node-API is going to have. */
 const experimental = ['-DNAPI_EXPERIMENTAL', '-DNODE_API_EXPERIMENTAL_NO_WARNING'];
@@ -107,6 +108,7 @@ function* ofCpp({ isWindows }) {
   yield { ...one, text: kit, flags: experimental, what: 'the kit, NAPI_EXPERIMENTAL' };
   yield { text: including(its.toReversed()) + uses, ...one, what: 'the last header first' };
   yield { text: macros + everything, ...one, what: 'after macros min and max' };
+  yield { text: xlib + including(its), ...one, what: 'after the macros of Xlib.h' };
   if (isWindows) yield { text: windows + everything, ...one, what: 'after windows.h' };
 }
 

@@ -87,8 +87,8 @@ unsigned char* PublishedBytes::bytes() const {
 }
 
 std::string PublishedBytes::Path() const {
-  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(descriptor_.load()) +
-         '#' + std::to_string(head().id);
+  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(descriptor_.load()) + '#' +
+         std::to_string(head().id);
 }
 
 void PublishedBytes::BeginWrite() {

@@ -33,11 +33,11 @@ struct ThreadInfo {
   bool has_begun = true;    // false: a hook that has to run for a stop, and does not run yet
   Daemon daemon = Daemon::kUnsaid;
   bool has_thread_id = false;
-  bool is_os_thread = false;    // a native thread that has entered: thread_id is its OS id
-  std::uint64_t thread_id = 0;  // JavaScript's threadId, the OS id, or a pid
-  std::int64_t started_at_ms = 0;                    // since 1970, for people
+  bool is_os_thread = false;       // a native thread that has entered: thread_id is its OS id
+  std::uint64_t thread_id = 0;     // JavaScript's threadId, the OS id, or a pid
+  std::int64_t started_at_ms = 0;  // since 1970, for people
   std::chrono::steady_clock::time_point started_at;  // the same: the wall clock may be set
-  std::int64_t ended_at_ms = 0;  // 0 until it has ended
+  std::int64_t ended_at_ms = 0;                      // 0 until it has ended
 };
 
 // A thread that was alive when a join ended that had waited for it.

@@ -123,7 +123,13 @@ describe.each(pairs)('from %s to %s', (older, newer) => {
     const kept = FIXED.includes(name)
       ? after.structs[name]
       : after.structs[name]?.slice(0, fields.length);
-    expect(kept, `${rule}: ${name}`).toEqual(fields);
+    // A field that was reserved, and so 0, may be given a meaning and a name; not another type.
+    const named = fields.map((field, i) => {
+      const type = /^(.*) reserved$/.exec(field)?.[1];
+      const now = kept?.[i];
+      return type !== undefined && now?.startsWith(`${type} `) === true ? now : field;
+    });
+    expect(kept, `${rule}: ${name}`).toEqual(named);
   });
 
   it('every number and every type is kept', () => {

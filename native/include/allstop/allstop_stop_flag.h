@@ -183,11 +183,11 @@ static inline void allstop_stop_source_collected_const(const struct napi_env__ *
   (void)env;
   allstop_stop_source_collected(NULL, data, hint);
 }
-#define ALLSTOP_STOP_SOURCE_COLLECTED                                                       \
-  _Generic(&napi_wrap,                                                                      \
-      napi_status (*)(napi_env, napi_value, void *, void (*)(napi_env, void *, void *),     \
-                      void *, napi_ref *): allstop_stop_source_collected,                   \
-      default: allstop_stop_source_collected_const)
+#define ALLSTOP_STOP_SOURCE_COLLECTED                                                         \
+  _Generic(&napi_wrap, napi_status(*)(napi_env, napi_value, void *,                           \
+                                      void (*)(napi_env, void *, void *), void *, napi_ref *) \
+           : allstop_stop_source_collected, default                                           \
+           : allstop_stop_source_collected_const)
 #endif
 
 static inline void allstop_stop_source_clear_exception(napi_env env) {

@@ -56,9 +56,9 @@ typedef struct allstop_threadsafe_function allstop_threadsafe_function;
 
 /**
  * Runs on the JavaScript thread, once for each allstop_threadsafe_function_call that returned
- * ALLSTOP_POSTED, with the `function` and the `context` given to create. It must leave no JavaScript
- * exception pending: napi_get_and_clear_last_exception, then napi_fatal_exception, make an
- * uncaught exception of it. A null `env` means that the function was closed or the environment
+ * ALLSTOP_POSTED, with the `function` and the `context` given to create. It must leave no
+ * JavaScript exception pending: napi_get_and_clear_last_exception, then napi_fatal_exception, make
+ * an uncaught exception of it. A null `env` means that the function was closed or the environment
  * has ended: then free `data` and touch nothing else. In particular, `context` may be freed
  * already.
  */

@@ -138,7 +138,8 @@ class ThreadsafeFunction {
   /// A function that was posted shortly before the close or the end of the environment is
   /// destroyed without having been called.
   ///
-  /// @returns kPosted; else `posted` will not be called, and is destroyed: kClosed (0), or kFull, if
+  /// @returns kPosted; else `posted` will not be called, and is destroyed: kClosed (0), or kFull,
+  /// if
   ///   Create was given a limit
   PostResult Post(Posted posted) {
     auto held = std::make_unique<Posted>(std::move(posted));

@@ -83,7 +83,8 @@ impl allstop_string {
 #[repr(C)]
 pub struct allstop_error {
     pub size: u32,
-    pub reserved: u32,
+    /// Since 1.7; 0 before.
+    pub error_number: u32,
     pub name: allstop_string,
     pub message: allstop_string,
     pub code: allstop_string,
@@ -91,6 +92,8 @@ pub struct allstop_error {
     pub native_type: allstop_string,
     pub id: allstop_string,
     pub cause: *const allstop_error,
+    // Since 1.7
+    pub encoded: allstop_string,
 }
 
 #[repr(C)]
@@ -187,6 +190,7 @@ pub struct allstop_table {
     pub variable_assign_add: function!((*mut allstop_variable_state, u32, *const c_void, usize) -> allstop_status),
     // Since 1.7
     pub interruptible_is_effective: function!((*const allstop_interruptible) -> c_int),
+    pub on_js_thread: function!(() -> c_int),
 }
 
 /// The offset of a member of the table, for [`has`].

@@ -94,7 +94,7 @@ impl Error {
         let of = sys::allstop_string::of;
         let view = sys::allstop_error {
             size: std::mem::size_of::<sys::allstop_error>() as u32,
-            reserved: 0,
+            error_number: 0,
             name: of(&self.name),
             message: of(&self.message),
             code: of(&self.code),
@@ -102,6 +102,7 @@ impl Error {
             native_type: of(&self.native_type),
             id: of(&self.id),
             cause: ptr::null(),
+            encoded: of(""),
         };
         use_view(&view)
     }
