@@ -66,8 +66,10 @@ function linesOfCode(text) {
 }
 
 /**
+ * What lib/ has: files, lines, casts, classes with many methods, and foreign writes.
+ *
  * @param {string} root a checkout of the project
- * @returns what lib/ has: files, lines, casts, classes with many methods, and foreign writes
+ * @returns {import('./house.mjs').House}
  */
 export function readHouse(root = resolve(import.meta.dirname, '..')) {
   const api = new API({ cwd: root });

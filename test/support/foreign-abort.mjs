@@ -19,7 +19,7 @@ export class ForeignSignal {
 
   dispatch() {
     const event = { type: 'abort', target: this };
-    for (const listener of [...this.#listeners]) listener.call(this, event);
+    for (const listener of Array.from(this.#listeners)) listener.call(this, event);
     this.onabort?.(event);
   }
 }

@@ -4,7 +4,7 @@ import { Timer } from '../../base/timer.ts';
 import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
 import { CLOSURE_TYPES } from '../../coordinator/timeline/events.ts';
 import type { CallSpan } from '../../telemetry/spans.ts';
-import type { PassedArguments } from '../../values/packed-arguments.ts';
+import type { PassedArguments } from '../../values/passed-arguments.ts';
 import { releaseArguments } from '../../values/to-thread.ts';
 import type { Fate, WorkerResource } from '../worker/protocol.ts';
 import type { Movable } from '../worker/transfer.ts';

@@ -27,8 +27,8 @@ import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { runAttempt } from '../../telemetry/spans.ts';
-import type { PassedArguments } from '../../values/packed-arguments.ts';
 import { receivedArguments } from '../../values/packed-arguments.ts';
+import type { PassedArguments } from '../../values/passed-arguments.ts';
 import { smallCopy } from '../../values/small-copy.ts';
 import { packValue } from '../../values/value.ts';
 import {

@@ -5,7 +5,7 @@
 
 import { isDataCloneError, refusedValue } from '../../base/refused-values.ts';
 import type { Definition } from '../../cluster/variables/variable.ts';
-import type { PassedArguments } from '../../values/packed-arguments.ts';
+import type { PassedArguments } from '../../values/passed-arguments.ts';
 import type { ModuleHooks } from './module-options.ts';
 
 /** The settings that a worker is started with. */

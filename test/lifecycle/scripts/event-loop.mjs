@@ -17,7 +17,7 @@ const stopSoon = () => coord.stopAfter(150);
 
 /** Whether promises of this thread have ids, as they do while anything hooks them: they are slower. */
 const areHooked = async () => {
-  await null;
+  await Promise.resolve();
   return executionAsyncId() !== 0;
 };
 

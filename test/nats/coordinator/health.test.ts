@@ -22,7 +22,7 @@ it('a worker says how it is, from its start to its end', { timeout: 60_000 }, as
   const worker: NatsWorker = scene.spawn({ health: 0, env: { ALLSTOP_TEST_IMPORT_MS: '1500' } });
   const { port } = await worker.next('health');
   const ask = async (path: string): Promise<[status: number, text: string]> => {
-    const answer = await fetch(`http://127.0.0.1:${port}${path}`);
+    const answer = await fetch(`http://127.0.0.1:${String(port)}${path}`);
     return [answer.status, await answer.text()];
   };
   const session = worker.next('session');

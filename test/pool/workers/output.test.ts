@@ -47,7 +47,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     await once(child, 'close');
     expect(
       printed()
-        .filter((line) => /^w/.test(line))
+        .filter((line) => line.startsWith('w'))
         .toSorted(),
     ).toEqual(ofAll);
   });
