@@ -8,7 +8,7 @@
                  #type " must end with its field " #field ", without padding")
 
 ENDS_WITH(allstop_string, size);
-ENDS_WITH(allstop_error, cause);
+ENDS_WITH(allstop_error, encoded);
 ENDS_WITH(allstop_options, clean_stop_type_count);
 ENDS_WITH(allstop_record_info, native_type);
 ENDS_WITH(allstop_coordinator, stop_word);

@@ -60,10 +60,7 @@ describe('a gate', () => {
       const said = saidBy(held(gate, how));
       await gate.arrived();
       coordinator.requestStop(new RangeError('enough'));
-      expect(await said).toEqual({
-        code: 'ERR_ALLSTOP_CANCELLED',
-        cause: 'enough',
-      });
+      expect(await said).toMatchObject({ code: 'ERR_ALLSTOP_CANCELLED', cause: 'enough' });
     },
   );
 

@@ -227,7 +227,7 @@ TEST(NestedExceptionTest, TheCauseOfAnObjectThatIsNoStdExceptionIsReportedToo) {
     }
   });
   ASSERT_EQ(causes.size(), 2u);
-  EXPECT_EQ(causes[1], "int: not a std::exception");
+  EXPECT_EQ(causes[1], "int: 42");
 }
 
 TEST(NestedExceptionTest, AnErrorStructMayHaveACause) {

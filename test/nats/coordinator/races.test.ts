@@ -219,7 +219,7 @@ describe('SIGTERM', () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
     expect(await scene.workers[0]?.kill('SIGTERM')).toEqual([143, null]);
-    await eventually(() => stateOf(cluster) === 'lost');
+    await eventually(() => stateOf(cluster) === 'left');
     await cluster.close();
     const worker = scene.spawn();
     await worker.next('connected');

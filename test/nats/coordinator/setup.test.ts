@@ -113,7 +113,7 @@ describe('the threads of a node', { tags: ['nats'] }, () => {
     const cluster = scene.coordinator({ module, setup: 'heldSetup', minWorkers: 2 });
     expect(await cluster.run('where')).toMatchObject({ worker: 0 });
     await early.kill('SIGTERM');
-    await eventually(() => cluster.workers[0]?.state === 'lost');
+    await eventually(() => cluster.workers[0]?.state === 'left');
     (await visits.next('setup 1')).fail('no database');
     (await visits.next('setup 1')).fail('no database');
     (await visits.next('setup 1')).pass();

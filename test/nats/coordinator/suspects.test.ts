@@ -52,7 +52,7 @@ it('harms none of those that ran beside it, with one retry', { timeout: 120_000 
   // They come one after the other, in the order of their calls.
   for (const name of ['a', 'b', 'c', 'killer']) {
     const visit = await visits.next(name);
-    expect(cluster.workers[0]).toMatchObject({ running: 1, tasks: [{ attempt: 2 }] });
+    expect(cluster.workers[0]).toMatchObject({ running: 1, calls: [{ attempt: 2 }] });
     visit.pass();
   }
   const answers = await Promise.all(harmless);
