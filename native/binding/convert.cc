@@ -15,9 +15,8 @@ namespace {
 }
 
 // The strings of the type Via in lib/native/binding.ts; the order is that of core::Via.
-constexpr const char* kVia[] = {"call",    "exception", "signal",      "abort",    "close",
-                                "timeout", "parent",    "worker-exit", "uncaught", "hook",
-                                "defer"};
+constexpr const char* kVia[] = {"call",   "exception",   "signal",   "abort", "close", "timeout",
+                                "parent", "worker-exit", "uncaught", "hook",  "defer"};
 
 Napi::Object ToJsRequester(Napi::Env env, const core::Requester& requester) {
   Napi::Object object = Napi::Object::New(env);

@@ -73,8 +73,9 @@
 // mutexes of one line from the coordinator to a descendant, each locked once on that way and
 // released before the next child is visited; a child has one parent, and nothing goes up but
 // ClearStop and the destructor, which take the parent's mutex before, or without, their own. No
-// foreign code is called while a lock is held (Effects run when all locks are released). RemoveStopCallback waits for a callback that runs
-// on another thread; callbacks must not block, so that wait ends.
+// foreign code is called while a lock is held (Effects run when all locks are released).
+// RemoveStopCallback waits for a callback that runs on another thread; callbacks must not block, so
+// that wait ends.
 //
 // Memory. Every step that allocates comes before the first step that changes something. So a
 // call that throws has changed nothing, with one exception: a stop that descends may already

@@ -263,8 +263,8 @@ TEST(AnswerTest, NoJoinOfAChildMissesIt) {
   joiner.join();
 }
 
-// A record that is provisional, and then cleared, would get no answer: its joins would never end, and
-// the answer would stop a child that still has it a second time.
+// A record that is provisional, and then cleared, would get no answer: its joins would never end,
+// and the answer would stop a child that still has it a second time.
 TEST(AnswerTest, WhoAwaitsItCannotBeCleared) {
   const auto parent = MakeProvisional();
   const auto child = parent->CreateChild(test::Named("child"));

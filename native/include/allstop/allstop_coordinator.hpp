@@ -354,7 +354,7 @@ class Coordinator {
   /// Blocks until all registered threads have ended or a stop is requested, and from the stop
   /// on for at most `grace_period`. See allstop_join for the statuses.
   [[nodiscard]] allstop_status Join(Milliseconds grace_period = std::chrono::minutes(2),
-                      bool ignore_live_threads = false) const noexcept {
+                                    bool ignore_live_threads = false) const noexcept {
     return allstop_join(&handle_, (std::max)(0.0, grace_period.count()),
                         ignore_live_threads ? ALLSTOP_JOIN_IGNORE_LIVE_THREADS : 0);
   }

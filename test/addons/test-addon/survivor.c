@@ -106,13 +106,13 @@ static napi_value fill(napi_env env, napi_callback_info info) {
   char result_text[32];
   napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
   napi_get_value_uint32(env, arguments[1], &limit);
-  function = allstop_threadsafe_function_create(env, arguments[0], "fill", call_js, NULL, NULL,
-                                                limit);
+  function =
+      allstop_threadsafe_function_create(env, arguments[0], "fill", call_js, NULL, NULL, limit);
   pthread_create(&thread, NULL, fill_up, function);
   pthread_join(thread, &queued);
   allstop_threadsafe_function_release(function);
-  function = allstop_threadsafe_function_create(env, arguments[0], "fill", call_js, NULL, NULL,
-                                                limit);
+  function =
+      allstop_threadsafe_function_create(env, arguments[0], "fill", call_js, NULL, NULL, limit);
   allstop_threadsafe_function_close(function);
   snprintf(result_text, sizeof result_text, "%d %d", (int)(intptr_t)queued,
            (int)allstop_threadsafe_function_call(function, NULL));
