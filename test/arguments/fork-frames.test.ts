@@ -47,9 +47,14 @@ describe('a frame of a fork line', () => {
     }
   });
 
-  it.each(['kind', 'language', 'via'])('is nothing when its %s is unknown', (field) => {
+  // Of a newer version: nothing else would be read as that the other process has ended.
+  it('is passed over when its kind is unknown', () => {
+    expect(read(whole.with(0, 200))).toMatchObject({ frame: 8, id: '' });
+  });
+
+  it.each(['language', 'via'])('is read when its %s is unknown', (field) => {
     const at = ['kind', 'language', 'via'].indexOf(field);
-    expect(read(whole.with(at, 200))).toBeNull();
+    expect(read(whole.with(at, 200))).toMatchObject({ frame: STOP, id: 'an id' });
   });
 
   it('is nothing when a text is longer than what is left', () => {
