@@ -93,6 +93,9 @@ export function isLinked(signal: NodeJS.Signals): boolean {
   return signalListeners.has(signal);
 }
 
+/** The signals at which a coordinator of this thread stops. */
+export const linkedSignals = (): NodeJS.Signals[] => [...signalListeners.keys()];
+
 function removeSignalListener(signal: NodeJS.Signals, listener: SignalListener): void {
   const all = signalListeners.get(signal);
   if (!all?.delete(listener) || all.size > 0) return;

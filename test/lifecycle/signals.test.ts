@@ -131,6 +131,15 @@ describe.runIf(process.platform !== 'win32')(
       },
     );
 
+    it.each(SIGNALS.flatMap((signal) => [[signal, 'and'] as const, [signal, 'alone'] as const]))(
+      'leaves a child of coord.fork alive, whom a hook asks, and is a stop: %s, %s',
+      async (signal, whether) => {
+        const ended = await startScript('signals', ['forked', signal, whether]).ended;
+        expect(saidOf(ended, 'child')).toMatchObject({ answer: 'stopped', by: signal });
+        expect(ended).toMatchObject({ code: 128 + constants.signals[signal], stderr: '' });
+      },
+    );
+
     it('is an error of the child, if another error stops the program', async () => {
       const args = ['child', 'killed', 'before an error'];
       const { code, stderr } = await startScript('signals', args).ended;

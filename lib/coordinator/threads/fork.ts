@@ -21,6 +21,7 @@ import { decode } from '../../record/encoded-error.ts';
 import { activeText } from '../../telemetry/inherited.ts';
 import type { Attachment } from '../attachment.ts';
 import { relay, relayReport } from '../requests.ts';
+import { linkedSignals } from '../signal-links.ts';
 import { FrameReader, openLine } from './fork-line.ts';
 import { FORK_VARIABLE, type ForkSettings } from './forked.ts';
 import { expectLastWords } from './last-words.ts';
@@ -93,6 +94,7 @@ export function fork(
       coordinator: attachment.native.name,
       types: attachment.native.cleanStopTypes(),
       graceMs: attachment.native.stopGracePeriodMs,
+      signals: linkedSignals(),
       ...(name !== undefined && { thread: name }),
       ...(context !== undefined && { context }),
     };

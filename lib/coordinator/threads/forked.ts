@@ -10,6 +10,7 @@ import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { inheritAs } from '../../telemetry/inherited.ts';
 import { Attachment } from '../attachment.ts';
+import { stopOnSignals } from '../signal-links.ts';
 import { setCurrent } from './workers.ts';
 
 /**
@@ -31,6 +32,8 @@ export type ForkSettings = {
   types: string[];
   graceMs: number;
   thread?: string;
+  /** The signals at which the parent stops. */
+  signals: NodeJS.Signals[];
   /** The context of OpenTelemetry in which the process was forked. */
   context?: string;
 };
@@ -55,6 +58,7 @@ function attach({
   types,
   graceMs,
   thread,
+  signals,
   context,
 }: ForkSettings): void {
   ours = Attachment.create(coordinator, types, graceMs);
@@ -62,6 +66,8 @@ function attach({
   inheritAs(context);
   const native = binding();
   native.attachToParent(ours.native, down, up, parent);
+  // A terminal sends Ctrl-C to this process, too: it would die before the parent's hooks are done.
+  stopOnSignals(ours, signals, '');
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
     const isHandled =
       process.listenerCount('uncaughtException') > 0 ||

@@ -103,6 +103,29 @@ const stories = {
     );
   },
 
+  /**
+   * A child of `coord.fork` gets a signal, and the program too if it is `and`. A hook of the program
+   * still asks the child.
+   */
+  async forked(signal, whether) {
+    const forked = new URL('../../fixtures/forked.mjs', import.meta.url);
+    await Coordinator.run(
+      async (coord) => {
+        const child = coord.fork(forked, ['answerUntilAsked']);
+        coord.onStop(async () => {
+          child.send('are you there?');
+          const [answer] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+          say('child', { answer, by: coord.stopRecord.requester.signal });
+        });
+        await once(child, 'message');
+        child.kill(signal);
+        if (whether === 'and') process.kill(process.pid, signal);
+        await coord.waitForStop();
+      },
+      { stopOnSignals: ['SIGINT', 'SIGTERM'] },
+    );
+  },
+
   /** The next signal after clearStop() counts as the first one. */
   async cleared() {
     const coord = new Coordinator();
