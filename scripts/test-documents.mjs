@@ -7,7 +7,8 @@
 //   ```js                       a program that runs alone, and ends with the exit code 0
 //   ```js file=worker.mjs       a file of the page's folder; all files are there before any runs
 //   ```text output-of=main.mjs  the output of that file (exit=N: and its exit code, else 0). `…`
-//                               stands for any text, in a line or for lines
+//                               stands for any text, in a line or for lines.
+//                               signal=SIGINT: which it is sent once it has written something
 //   ```ts file=main.ts           the same, run without its types
 //   ```js fragment              a part of a program, which is not run here; with file= it is a part
 //                               of that file, and another test runs it
@@ -101,8 +102,8 @@ async function runPage(page, text) {
     } else if (elsewhere.has(attributes['output-of'])) {
       // With the test that runs the folder.
     } else if (attributes['output-of'] !== undefined) {
-      const exitCode = Number(attributes.exit ?? 0);
-      programs.push({ name: attributes['output-of'], expected: body, exitCode });
+      const { 'output-of': name, exit = 0, signal } = attributes;
+      programs.push({ name, expected: body, exitCode: Number(exit), signal });
     } else if (isScript && attributes.fragment === undefined) {
       count += 1;
       const name = `block-${count}.${language.startsWith('t') ? 'ts' : 'mjs'}`;
@@ -139,8 +140,10 @@ function blocksOf(text) {
 }
 
 /** @returns what is wrong, or undefined */
-async function run(folder, { name, expected, exitCode }) {
-  const child = spawn(process.execPath, [runnable(name)], { cwd: folder, timeout: LIMIT_MS });
+async function run(folder, { name, expected, exitCode, signal: sent }) {
+  const env = { ...process.env, PORT: '0' };
+  const child = spawn(process.execPath, [runnable(name)], { cwd: folder, timeout: LIMIT_MS, env });
+  if (sent !== undefined) child.stdout.once('data', () => child.kill(sent));
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text) => {

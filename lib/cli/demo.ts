@@ -1,4 +1,4 @@
-/** `allstop demo` runs the README's first program. */
+/** `allstop demo` runs the program of examples/first. */
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,9 +12,8 @@ const PROGRAM = 'examples/first/main.mjs';
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
 
 export const demo: Command = {
-  summary: 'runs the first program of the README: a worker, a task and a looper that stop',
-  help: `Runs ${PROGRAM} of the package, the first program of the README, as
-node does. A worker computes, a task waits for an answer, a looper ticks. Press Ctrl-C: all of
+  summary: 'runs a first program: a worker, a task and a looper that stop together',
+  help: `Runs ${PROGRAM} of the package as node does. A worker computes, a task waits for an answer, a looper ticks. Press Ctrl-C: all of
 them end, and the program says why, and how long each took. After ten seconds the worker fails,
 which also stops the others.
 

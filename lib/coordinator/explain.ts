@@ -217,17 +217,18 @@ const STEPS = [1, 10, 100, 1_000];
 /** The number of threads that are named: the slowest ones. */
 const NAMED = 3;
 
+/** How many took less than each step: '2 within 1 ms, 1 within 10 ms'. */
 function histogram(times: readonly number[]): string {
   const columns = STEPS.map((step, index) => {
     const from = STEPS[index - 1] ?? Number.NEGATIVE_INFINITY;
     const count = times.filter((ms) => ms >= from && ms < step).length;
-    return { label: `under ${step} ms`, count };
+    return { label: `within ${step} ms`, count };
   });
   const longest = STEPS.at(-1) as number;
-  columns.push({ label: 'longer', count: times.filter((ms) => ms >= longest).length });
+  columns.push({ label: 'later', count: times.filter((ms) => ms >= longest).length });
   return columns
     .filter(({ count }) => count > 0)
-    .map(({ label, count }) => `${label}: ${count}`)
+    .map(({ label, count }) => `${count} ${label}`)
     .join(', ');
 }
 
@@ -237,7 +238,8 @@ function latencyLine(title: string, found: readonly { thread: string; ms: number
     .toSorted((a, b) => b.ms - a.ms)
     .slice(0, NAMED)
     .map(({ thread, ms }) => `${thread} ${ms.toFixed(1)} ms`);
-  return [`  - ${title} ${histogram(found.map(({ ms }) => ms))} (slowest: ${slowest.join(', ')})`];
+  const last = found.length > NAMED ? 'the slowest: ' : '';
+  return [`  - ${title} ${histogram(found.map(({ ms }) => ms))} (${last}${slowest.join(', ')})`];
 }
 
 /** `latencies`: of the stop that the coordinator is stopped by. */
@@ -249,7 +251,7 @@ function latencyLines(latencies: readonly StopLatency[]): string[] {
     ms === undefined ? [] : { thread, ms },
   );
   const lines = [...latencyLine('saw the stop:', seen), ...latencyLine('ended:', ended)];
-  return lines.length === 0 ? [] : ['Time since the stop, of its threads:', ...lines];
+  return lines.length === 0 ? [] : ['How fast its threads followed the stop:', ...lines];
 }
 
 /** A coordinator in a few words, for util.inspect. The program is not given the recorded error. */

@@ -200,7 +200,7 @@ describe('stopLatencies', () => {
       { thread: 'main', kind: 'thread', seenMs: expect.any(Number) },
     ]);
     expect(words(coord)).toMatch(
-      /Time since the stop, of its threads:\n {2}- saw the stop: .*main \d+\.\d ms\)\n {2}- ended: .*: 1 \(slowest: quick \d/,
+      /How fast its threads followed the stop:\n {2}- saw the stop: \d within \d+ ms.*main \d+\.\d ms.*\)\n {2}- ended: 1 within \d+ ms \(quick \d/,
     );
     stuck.open();
   });
