@@ -39,6 +39,7 @@ the_package() {
   step 'runtimes and platforms' 7200 npm run --silent test:matrix -- --tarball "$packed"/allstop-*.tgz
   step 'addons of third parties' 1800 bash scripts/test-addons.sh "$packed"/allstop-*.tgz
   step 'addons of other projects' 3600 node adoption/run.mjs
+  step 'templates of new-addon' 1800 bash scripts/test-templates.sh "$packed"/allstop-*.tgz
   step 'Rust crates' 1800 bash scripts/test-rust.sh "$packed"/allstop-*.tgz
   step 'site of the documents' 1200 npm run --silent docs
 }

@@ -27,6 +27,7 @@ import { build } from './build.ts';
 import { checkAddon } from './check-addon.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
+import { newAddon } from './new-addon.ts';
 import { timeline } from './timeline.ts';
 import { worker } from './worker.ts';
 
@@ -39,6 +40,7 @@ const commands: Readonly<Record<string, Command>> = {
   worker,
   timeline,
   'check-addon': checkAddon,
+  'new-addon': newAddon,
 };
 
 /** What other programs call an option of ours. */

@@ -30,6 +30,7 @@ export type Options = {
   health?: string | undefined;
   output?: string | undefined;
   exercise?: string | undefined;
+  template?: string | undefined;
   runtimes?: string | undefined;
   timeout?: string | undefined;
   verbose?: boolean | undefined;

@@ -67,6 +67,7 @@ export const optionTexts: Readonly<Record<Flag, OptionText>> = {
     text: 'the file to write; one that exists is replaced',
   },
   exercise: { value: 'SCRIPT', text: 'the ES module that uses the addon' },
+  template: { value: 'cpp|c|cmake|rust', text: 'what the addon is written in (default: cpp)' },
   runtimes: {
     value: 'LIST',
     text: 'the runtimes to try: names on the PATH, or paths, separated by commas: node,bun,/opt/node-22/bin/node (default: the one that runs this command, and node, bun and deno of the PATH)',

@@ -207,6 +207,14 @@ class Thread {
   std::thread thread_;
 };
 
+/// Starts a registered thread, as a Thread does, and lets go of it: only a join of the coordinator
+/// waits for the thread, as `await coord.join()` in JavaScript. Does not block, so any thread may
+/// call it, also one that runs a JavaScript event loop.
+template <typename Function>
+void Start(const Coordinator& coord, const std::string& name, Function&& function) {
+  Thread(coord, name, std::forward<Function>(function)).Detach();
+}
+
 /// Calls `function()` once: on the thread that requests a stop, or, if the coordinator is
 /// stopped already, in the constructor. The guarantees are those of C++20's
 /// std::stop_callback.

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# test-templates.sh TARBALL [TEMPLATE...]: makes an addon of each template (or of those named) by the
+# packed `allstop new-addon`, in an empty folder, and builds, starts and checks it as its user would.
+# Without cargo (Debian: cargo, or rustup) the template rust is skipped.
+set -euo pipefail
+tarball=$(realpath "$1")
+shift
+[ $# -gt 0 ] || set -- cpp c cmake rust
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+for template in "$@"; do
+  if [ "$template" = rust ] && ! command -v cargo >/dev/null; then
+    echo 'SKIPPED: there is no cargo for the template rust'
+    continue
+  fi
+  echo "=== $template"
+  npx --yes --offline --package "$tarball" allstop new-addon "my $template" --template "$template" >made
+  cd "my $template"
+  start=$SECONDS
+  # --ignore-scripts: npm would compile with a node-gyp of its own, and npm run build does it again.
+  npm install --silent --no-audit --no-fund --ignore-scripts "$tarball"
+  CARGO_NET_OFFLINE=true npm run --silent build >"$work/built" 2>&1 || { cat "$work/built"; exit 1; }
+  [[ "$(npm start --silent)" =~ ^joined\ after\ [1-9][0-9]*\ rounds$ ]]
+  npm run --silent check
+  echo "$template: installed, built, started and checked in $((SECONDS - start)) s"
+  cd ..
+done

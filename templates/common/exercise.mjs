@@ -1,0 +1,12 @@
+// npm run check: uses the addon in workers, which are ended in every way, at every moment.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Coordinator } from 'allstop';
+
+export default async (addon) => {
+  const coord = new Coordinator();
+  addon.start(coord); // and a second thread goes on when the worker has ended
+  addon.start(new Coordinator());
+  await sleep(20);
+  coord.requestStop();
+  await coord.join();
+};

@@ -1,0 +1,82 @@
+/** `allstop new-addon`: what it makes and refuses. scripts/test-templates.sh builds and runs what it makes. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const folder = mkdtempSync(join(tmpdir(), 'allstop-new-addon-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function newAddon(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  const command = join(root, 'dist/cli/main.js');
+  const options = { cwd: folder, encoding: 'utf8' } as const;
+  return spawnSync(process.execPath, [command, 'new-addon', ...args], options);
+}
+
+const COMMON = ['.gitignore', 'exercise.mjs', 'main.mjs', 'package.json'];
+
+describe('a new addon', () => {
+  it.each([
+    [undefined, ['addon.cc', 'binding.gyp']],
+    ['cpp', ['addon.cc', 'binding.gyp']],
+    ['c', ['addon.c', 'binding.gyp']],
+    ['cmake', ['CMakeLists.txt', 'addon.cc']],
+    ['rust', ['Cargo.toml', 'build.mjs', 'build.rs', 'src']],
+  ])('of the template %s has its files, its name and exact tools', (template, files) => {
+    const name = `My ${template}`;
+    const options = template === undefined ? [] : ['--template', template];
+    const { status, stdout, stderr } = newAddon(name, ...options);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain(`Made ${join(folder, name)} (template ${template ?? 'cpp'}).`);
+    expect(readdirSync(join(folder, name)).toSorted()).toEqual([...COMMON, ...files].toSorted());
+    const made = JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8'));
+    expect(made.name).toBe(`my-${template}`);
+    expect(made.dependencies).toEqual({ allstop: `^${manifest.version}` });
+    for (const [tool, version] of Object.entries(made.devDependencies ?? {})) {
+      expect({ tool, version }).toEqual({ tool, version: manifest.devDependencies[tool] });
+    }
+    expect(made.scripts).toMatchObject({ build: expect.any(String), start: 'node main.mjs' });
+    expect(made.scripts.check).toContain('allstop check-addon');
+  });
+
+  it('goes into a folder that is there and empty, and says where as JSON', () => {
+    mkdirSync(join(folder, 'there'));
+    const { status, stdout } = newAddon('there', '--json');
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({ 'new-addon': join(folder, 'there'), template: 'cpp' });
+  });
+});
+
+describe('what new-addon refuses', () => {
+  it('is a folder that is not empty, which stays as it is', () => {
+    mkdirSync(join(folder, 'full'));
+    writeFileSync(join(folder, 'full/notes.txt'), 'mine');
+    const { status, stdout, stderr } = newAddon('full');
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toContain(`the folder ${join(folder, 'full')} is not empty`);
+    expect(readdirSync(join(folder, 'full'))).toEqual(['notes.txt']);
+  });
+
+  it('is a path that is a file', () => {
+    writeFileSync(join(folder, 'file'), '');
+    const { status, stderr } = newAddon('file');
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^allstop: the folder cannot be made: .*EEXIST/);
+  });
+
+  it.each([
+    [[], "'DIR'"],
+    [['wrong', '--template', 'go'], "--template must be one of cpp, c, cmake, rust, not 'go'"],
+    [['wrong', 'more'], 'too many arguments'],
+  ])('is wrong usage: %j', (args, why) => {
+    const { status, stdout, stderr } = newAddon(...args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(why);
+    expect(stderr).toContain('Usage: allstop new-addon DIR');
+    expect(readdirSync(folder)).not.toContain('wrong');
+  });
+});
