@@ -1,0 +1,282 @@
+/**
+ * The simulated network: ordered ways between two places, which may be slow or cut in either
+ * direction, and the transport by which the official client uses them. What is sent on a way that is
+ * cut arrives when it is mended, as with TCP, unless the connection has ended meanwhile.
+ */
+
+import { Buffer } from 'node:buffer';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+
+const require = createRequire(import.meta.url);
+
+/** One direction between two places. */
+class Way {
+  latencyMs;
+  bytesPerMs = Number.POSITIVE_INFINITY;
+  isOpen = true;
+  #clock;
+  #random;
+  #held = [];
+  /** When the last thing that was sent arrives. */
+  #busyUntil = 0;
+
+  constructor(clock, random, latencyMs) {
+    this.#clock = clock;
+    this.#random = random;
+    this.latencyMs = latencyMs;
+  }
+
+  /** Calls `arrive` when `bytes` bytes would have come. */
+  carry(bytes, arrive) {
+    if (!this.isOpen) {
+      this.#held.push([bytes, arrive]);
+      return;
+    }
+    const now = this.#clock.now();
+    const ms = this.latencyMs * (0.5 + this.#random()) + bytes / this.bytesPerMs;
+    this.#busyUntil = Math.max(this.#busyUntil, now + ms);
+    this.#clock.later(this.#busyUntil - now, () => {
+      if (this.isOpen) arrive();
+      else this.#held.push([bytes, arrive]);
+    });
+  }
+
+  open() {
+    if (this.isOpen) return;
+    this.isOpen = true;
+    for (const [bytes, arrive] of this.#held.splice(0)) this.carry(bytes, arrive);
+  }
+
+  cut() {
+    this.isOpen = false;
+  }
+}
+
+export class Network {
+  #clock;
+  #random;
+  #servers = new Map();
+  #ways = new Map();
+  #latencyMs;
+
+  /** @param clock - `now()`, and `later(ms, fn)`, which returns what cancels the call */
+  constructor({ clock, random = Math.random, latencyMs = 0.2 }) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#latencyMs = latencyMs;
+  }
+
+  get clock() {
+    return this.#clock;
+  }
+
+  add(server) {
+    this.#servers.set(server.address, server);
+    return server;
+  }
+
+  serverAt(address) {
+    return this.#servers.get(address);
+  }
+
+  /** The way from one place (a server, or the name of a host) to another. */
+  way(from, to) {
+    const key = `${from.name ?? from}>${to.name ?? to}`;
+    let way = this.#ways.get(key);
+    if (way === undefined) {
+      way = new Way(this.#clock, this.#random, this.#latencyMs);
+      this.#ways.set(key, way);
+    }
+    return way;
+  }
+
+  /** For messages between servers. */
+  pipe(from, to, arrive) {
+    const way = this.way(from, to);
+    return {
+      get isOpen() {
+        return way.isOpen;
+      },
+      send: (message) => {
+        // Servers drop what they cannot send to each other.
+        if (way.isOpen) way.carry(message.data.length + 100, () => arrive(message));
+      },
+    };
+  }
+
+  cut(from, to) {
+    this.way(from, to).cut();
+  }
+
+  mend(from, to) {
+    this.way(from, to).open();
+  }
+}
+
+/** A connection between a client on `host` and a server. */
+class Connection {
+  #there;
+  #back;
+  #client;
+  #listener;
+  #isOver = false;
+
+  /** @param listener - `onData`, `onClose`, called in the client's place */
+  constructor(network, host, server, listener) {
+    this.#there = network.way(host, server);
+    this.#back = network.way(server, host);
+    this.#listener = listener;
+    const send = (bytes) => this.#back.carry(bytes.length, () => this.#arrive(bytes));
+    const close = () => this.#back.carry(0, () => this.#closeHere());
+    this.#client = server.connect({ send, close });
+  }
+
+  #arrive(bytes) {
+    if (!this.#isOver) this.#listener.onData(bytes);
+  }
+
+  #closeHere() {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#listener.onClose();
+  }
+
+  send(bytes) {
+    this.#there.carry(bytes.length, () => this.#client.receive(bytes));
+  }
+
+  /** The client ends the connection; the server hears of it later. */
+  close() {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#there.carry(0, () => this.#client.closed());
+  }
+}
+
+const refused = (address) =>
+  Object.assign(new Error(`connect ECONNREFUSED ${address}`), { code: 'ECONNREFUSED' });
+
+/**
+ * Calls `onData` and `onClose` of the listener from now on.
+ *
+ * @param done - called with an error, or without and with the connection
+ */
+export function dial(network, host, address, listener, done) {
+  const server = network.serverAt(address);
+  const [there, back] = [
+    network.way(host, server ?? address),
+    network.way(server ?? address, host),
+  ];
+  there.carry(64, () => {
+    if (server?.isUp !== true) {
+      back.carry(64, () => done(refused(address)));
+      return;
+    }
+    back.carry(64, () => done(undefined, new Connection(network, host, server, listener)));
+  });
+}
+
+/** What the official client uses in place of a socket. */
+export const transportOf = (network, hostOf, { errors, deferred }) =>
+  class SimulatedTransport {
+    lang = 'nats.js';
+    version = '3.4.0';
+    closeError;
+    #chunks = [];
+    #signal = deferred();
+    #over = deferred();
+    #isDone = false;
+    #isConnected = false;
+    #connection;
+
+    async connect(server) {
+      const address = `${server.hostname}:${server.port}`;
+      const greeted = deferred();
+      const onData = (bytes) => {
+        this.#chunks.push(bytes);
+        greeted.resolve();
+        this.#signal.resolve();
+      };
+      const onClose = () => {
+        greeted.reject(new Error('the connection was closed'));
+        this.#end();
+      };
+      dial(network, hostOf(), address, { onData, onClose }, (error, connection) => {
+        if (error !== undefined) {
+          greeted.reject(new errors.ConnectionError('connection refused', { cause: error }));
+        } else if (this.#isDone) connection.close();
+        else this.#connection = connection;
+      });
+      await greeted;
+      this.#isConnected = true;
+    }
+
+    get isClosed() {
+      return this.#isDone;
+    }
+
+    isEncrypted() {
+      return false;
+    }
+
+    async *[Symbol.asyncIterator]() {
+      for (;;) {
+        if (this.#chunks.length === 0) await this.#signal;
+        const chunks = this.#chunks;
+        this.#chunks = [];
+        yield* chunks;
+        if (this.#isDone) return;
+        if (this.#chunks.length === 0) this.#signal = deferred();
+      }
+    }
+
+    send(frame) {
+      if (!this.#isDone) this.#connection?.send(Buffer.from(frame));
+    }
+
+    async close(error) {
+      this.closeError = error;
+      this.#connection?.close();
+      this.#end();
+    }
+
+    disconnect() {
+      void this.close();
+    }
+
+    closed() {
+      return this.#over;
+    }
+
+    discard() {
+      this.#isDone = true;
+      this.#connection?.close();
+      this.#signal.resolve();
+    }
+
+    #end() {
+      if (!this.#isConnected || this.#isDone) return;
+      this.#isDone = true;
+      this.#signal.resolve();
+      this.#over.resolve(this.closeError);
+    }
+  };
+
+/**
+ * From now on the official client of this process connects through `network`.
+ *
+ * @param hostOf - the name of the place where the running code is
+ * @returns what undoes that
+ */
+export function useNetwork(network, hostOf = () => 'here') {
+  // The client makes its transports by this property, which the package does not export.
+  const entry = require.resolve('@nats-io/transport-node');
+  const transports = require(join(dirname(entry), 'lib', 'node_transport.js'));
+  const { NodeTransport } = transports;
+  const core = require('@nats-io/nats-core/internal');
+  transports.NodeTransport = transportOf(network, hostOf, core);
+  return () => {
+    transports.NodeTransport = NodeTransport;
+  };
+}
