@@ -19,7 +19,7 @@ export function packValue(value: unknown): Uint8Array {
 }
 
 /** Packs a message, in which values of the user are bytes already. @throws DataCloneError */
-export function packMessage(message: readonly unknown[]): Uint8Array {
+export function packMessage(message: object): Uint8Array {
   return hasSerializer ? pack(message) : serialize(message);
 }
 
@@ -68,11 +68,10 @@ export function unreadable(error: unknown): DOMException {
 }
 
 /** @returns undefined for a message that is not allstop's but the user's */
-export function unpackMessage(message: unknown): unknown[] | undefined {
+export function unpackMessage(message: unknown): unknown {
   if (!(message instanceof Uint8Array)) return undefined;
   try {
-    const own = unpackValue(message);
-    return Array.isArray(own) ? own : undefined;
+    return unpackValue(message);
   } catch {
     return undefined;
   }

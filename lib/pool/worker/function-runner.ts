@@ -10,13 +10,7 @@ import { checkString } from '../../base/arguments.ts';
 import { refusedValue } from '../../base/refused-values.ts';
 import { isObject, isThenable } from '../../base/thrown-value.ts';
 import type { OperationId } from '../../cluster/variables/native-operations.ts';
-import {
-  type Definition,
-  revive,
-  type Variable,
-  type VariableValue,
-} from '../../cluster/variables/variable.ts';
-import type { Answer, Request } from '../../cluster/variables/variable-store.ts';
+import { revive, type Variable, type VariableValue } from '../../cluster/variables/variable.ts';
 import {
   type CallingClosure,
   RemoteVariables,
@@ -28,7 +22,6 @@ import { FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { runAttempt } from '../../telemetry/spans.ts';
 import { receivedArguments } from '../../values/packed-arguments.ts';
-import type { PassedArguments } from '../../values/passed-arguments.ts';
 import { smallCopy } from '../../values/small-copy.ts';
 import { packValue } from '../../values/value.ts';
 import {
@@ -39,7 +32,7 @@ import {
   runAsCall,
 } from './call-store.ts';
 import type { CancelledCalls } from './cancelled-calls.ts';
-
+import type { FromWorker, SentCall, ToWorker } from './messages.ts';
 import {
   type ExportedFunction,
   type Exports,
@@ -48,46 +41,34 @@ import {
 } from './module/exported.ts';
 import { serveModule } from './module/own-module.ts';
 import { ProgressOutbox } from './progress-outbox.ts';
-import type { DrawMethod, WorkerResource } from './protocol.ts';
 import {
   CANCELLED,
   DRAW,
+  type DrawMethod,
   ENDED,
-  FROM_WORKER,
-  RESULT_LENGTH,
-  RUN,
-  RUN_LENGTH,
   STATE,
-  TO_WORKER,
+  type WorkerResource,
   type WorkerSettings,
 } from './protocol.ts';
 import { SharedIterators } from './resources/shared-iterators.ts';
 import { type ResourceMaker, WorkerResources } from './resources/worker-resources.ts';
-import {
-  aboutOf,
-  isTaskTraced,
-  spanAttributes,
-  type TaskMessage,
-  traceRun,
-} from './task-channel.ts';
+import { ResultsOutbox, SHORT_US } from './results-outbox.ts';
+import { aboutOf, isTaskTraced, spanAttributes, traceRun } from './task-channel.ts';
 import { type Movable, refusedResult, toPost, transferListOf } from './transfer.ts';
 
 export interface Channel {
-  post(message: unknown[], transfer?: readonly Movable[]): void;
+  post(message: FromWorker, transfer?: readonly Movable[]): void;
   /** The last message: a process exits. */
-  end(message: unknown[]): void;
+  end(message: FromWorker): void;
 }
 
 /** The id of an attempt that is no closure's: of a resource, of setup and teardown. */
 const NO_CLOSURE = -1;
-/** The result of a function that ran for less than this waits, to share a message with others. */
-const SHORT_US = 50;
 
 /** One execution of a closure; `currentCall()` returns it. */
 class Attempt implements CurrentCall {
   readonly id: number;
   readonly attempt: number;
-  readonly workerIndex: number;
   /** Its result is kept. */
   readonly isKeyed: boolean;
   readonly #runner: FunctionRunner;
@@ -99,16 +80,15 @@ class Attempt implements CurrentCall {
   #progress: ProgressOutbox | undefined;
   /** The coordinator's signal, if this attempt listens to it. */
   #stop: AbortSignal | undefined;
+  #onStop: (() => void) | undefined;
   #hasEnded = false;
   /** By the variable's name: how many `assignAdd`s this attempt has made. */
   #additions: Map<string, number> | undefined;
-  readonly #onStop = (): void => this.abort(this.#stop?.reason);
 
   constructor(
     runner: FunctionRunner,
-    id: number,
-    attempt: number,
-    workerIndex: number,
+    id: number = NO_CLOSURE,
+    attempt = 1,
     claim?: number,
     isKeyed = false,
   ) {
@@ -117,7 +97,10 @@ class Attempt implements CurrentCall {
     this.#runner = runner;
     this.id = id;
     this.attempt = attempt;
-    this.workerIndex = workerIndex;
+  }
+
+  get workerIndex(): number {
+    return this.#runner.index;
   }
 
   get signal(): AbortSignal {
@@ -130,8 +113,10 @@ class Attempt implements CurrentCall {
       if (this.#reason !== undefined) this.#controller.abort(this.#reason.value);
       else if (coordinator.signal.aborted) this.#controller.abort(coordinator.signal.reason);
       else if (!this.#hasEnded) {
-        this.#stop = coordinator.signal;
-        addAbortListener(this.#stop, this.#onStop);
+        const stop = coordinator.signal;
+        this.#stop = stop;
+        this.#onStop = () => this.abort(stop.reason);
+        addAbortListener(stop, this.#onStop);
       }
     }
     return this.#controller.signal;
@@ -205,11 +190,13 @@ class Attempt implements CurrentCall {
     callHasEnded(this);
     this.#runner.cancelled?.forget(this.id);
     this.#progress?.flush(); // before the result
-    if (this.#stop !== undefined) removeAbortListener(this.#stop, this.#onStop);
+    if (this.#stop !== undefined && this.#onStop !== undefined) {
+      removeAbortListener(this.#stop, this.#onStop);
+    }
   }
 }
 
-/** A closure that runs. */
+/** A call that runs: what its end has to know. */
 type Run = {
   readonly attempt: Attempt;
   readonly claim: number;
@@ -222,36 +209,38 @@ type Run = {
   isTheirs: boolean;
 };
 
+/** What is done in the order in which it was sent. */
+type Task = SentCall | Extract<ToWorker, { kind: 'prepare' } | { kind: 'end' }>;
+
+const isCall = (task: Task): task is SentCall => Array.isArray(task);
+
 export class FunctionRunner {
   readonly coordinator: Coordinator;
   /** In a process only. */
   readonly cancelled: CancelledCalls | undefined;
+  readonly index: number;
+  readonly variables: WorkerVariables;
   readonly #channel: Channel;
   readonly #settings: WorkerSettings;
-  readonly #index: number;
   readonly #words: Int32Array | undefined;
-  readonly variables: WorkerVariables;
-  #exports: Exports = {};
+  readonly #concurrency: number;
   readonly #shared: SharedIterators;
   readonly #resources: WorkerResources;
+  readonly #results: ResultsOutbox;
   readonly #draw: ExportedFunction = (id, method, value) =>
     this.#resources.draw(id as number, method as DrawMethod, value);
+  #exports: Exports = {};
   /** Whether `leave` was called. */
   isLeaving = false;
-  readonly #inbox: unknown[][] = [];
-  #isWorking = false;
-  readonly #concurrency: number;
+  /** What was sent and has not begun: from `#next` on. */
+  #inbox: Task[] = [];
+  #next = 0;
   /** The worker reports when its heap is larger. */
   #heapBytes: number | undefined;
-  /** Those of asynchronous functions that have begun and not ended, by the closure's id. */
+  /** Those of asynchronous functions that have begun and not ended, by the call's id. */
   readonly #attempts = new Map<number, Attempt>();
-  /** Called when one of them has ended. */
-  #onRoom: (() => void) | undefined;
   /** When the last function ended (performance.now()). */
   #endedAt = 0;
-  /** Results that were not sent yet. */
-  #results: unknown[] = [];
-  #transfers: Movable[] = [];
   /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
 
@@ -269,10 +258,11 @@ export class FunctionRunner {
     this.#channel = channel;
     this.coordinator = coordinator;
     this.#settings = settings;
-    this.#index = index;
+    this.index = index;
     this.#words = words;
+    this.#results = new ResultsOutbox(channel.post, words === undefined);
     this.#shared = new SharedIterators((id, request) =>
-      channel.post([FROM_WORKER.draw, id, request]),
+      channel.post({ kind: 'allstop:draw', id, request }),
     );
     const build: ResourceMaker['build'] = (resource) => this.#build(resource);
     const asCall: ResourceMaker['asCall'] = (body) => this.#asCall(body);
@@ -287,11 +277,13 @@ export class FunctionRunner {
       nextId: (name) => caller()?.nextAddition(name),
       isKeyed: () => caller()?.isKeyed === true,
     };
-    const post = (id: number, request: Request): void =>
-      channel.post([FROM_WORKER.operate, id, ...request]);
     this.variables =
       variables === undefined
-        ? new RemoteVariables(post, calling, settings.definitions)
+        ? new RemoteVariables(
+            (id, request) => channel.post({ kind: 'allstop:operate', id, request }),
+            calling,
+            settings.definitions,
+          )
         : threadVariables(variables, calling);
   }
 
@@ -302,11 +294,11 @@ export class FunctionRunner {
     // `process.nextTick`: what comes later would never end. So the exit is repeated. (Not on Deno,
     // where a worker that has an immediate left never exits.)
     process.on('exit', () => {
-      this.#flush(); // else the functions that have ended would run again
+      this.#results.flush(); // else the functions that have ended would run again
       if (process.versions['deno'] === undefined) setImmediate(() => process.exit());
     });
     const fail = (error: unknown, isWhole: boolean): void =>
-      this.#channel.post([FROM_WORKER.failed, encode(error).bytes, isWhole]);
+      this.#channel.post({ kind: 'allstop:failed', error: encode(error).bytes, isWhole });
     let isRefused = false;
     serveModule(module, (error) => {
       if (!isRefused) fail(error, true);
@@ -323,14 +315,14 @@ export class FunctionRunner {
     try {
       if (teardown !== undefined) this.#function(teardown); // found at the start, not at the end
       if (setup !== undefined) {
-        this.#channel.post([FROM_WORKER.settingUp]);
+        this.#channel.post({ kind: 'allstop:settingUp' });
         await this.#callHook(setup);
       }
     } catch (error) {
-      this.#channel.post([FROM_WORKER.setupFailed, encode(error).bytes]);
+      this.#channel.post({ kind: 'allstop:setupFailed', error: encode(error).bytes });
       return;
     }
-    this.#channel.post([FROM_WORKER.ready, functionNames(this.#exports)]);
+    this.#channel.post({ kind: 'allstop:ready', functions: functionNames(this.#exports) });
   }
 
   /** The worker was asked to end: functions may end early. */
@@ -345,7 +337,7 @@ export class FunctionRunner {
   }
 
   /**
-   * Whether the closure is cancelled: its claim says so in a thread, a native thread in a process.
+   * Whether the call is cancelled: its claim says so in a thread, a native thread in a process.
    * (Both see it before they receive the cancel message.)
    */
   isCancelled(id: number, claim: number | undefined): boolean {
@@ -355,124 +347,125 @@ export class FunctionRunner {
   }
 
   sendProgress(id: number, values: readonly Uint8Array[]): void {
-    this.#channel.post([FROM_WORKER.progress, id, ...values]);
+    this.#channel.post({ kind: 'allstop:progress', id, values });
   }
 
-  receive(message: unknown[]): void {
-    if (message[0] === TO_WORKER.cancel) {
-      const [, id, record] = message;
-      this.#attempts.get(id as number)?.abort(decode(record as Uint8Array).value);
-      return;
+  receive(message: ToWorker): void {
+    switch (message.kind) {
+      case 'run':
+        this.#inbox.push(...message.calls);
+        return this.#advance();
+      case 'prepare':
+      case 'end':
+        this.#inbox.push(message);
+        return this.#advance();
+      case 'cancel':
+        return this.#attempts.get(message.id)?.abort(decode(message.reason).value);
+      case 'forget':
+        return this.#resources.forget(message.id);
+      case 'leave':
+        return this.leave();
+      case 'ping':
+        return this.#channel.post({ kind: 'allstop:pong' });
+      case 'drawn':
+        return this.#shared.answered(message.id, message.state, message.bytes);
+      case 'define':
+        if (this.variables instanceof RemoteVariables)
+          this.variables.define(...message.definitions);
+        return;
+      case 'answer':
+        if (this.variables instanceof RemoteVariables) {
+          this.variables.answered(message.id, message.answer);
+        }
+        return;
+      case 'stop':
+      case 'written': // heard before
     }
-    if (message[0] === TO_WORKER.forget) return this.#resources.forget(message[1] as number);
-    if (message[0] === TO_WORKER.leave) return this.leave();
-    if (message[0] === TO_WORKER.ping) return this.#channel.post([FROM_WORKER.pong]);
-    if (message[0] === TO_WORKER.drawn) {
-      const [, id, state, bytes] = message as [number, number, number, Uint8Array];
-      return this.#shared.answered(id, state, bytes);
-    }
-    if (this.variables instanceof RemoteVariables) {
-      if (message[0] === TO_WORKER.define) {
-        return this.variables.define(...(message.slice(1) as Definition[]));
-      }
-      if (message[0] === TO_WORKER.answer) {
-        const [, id, ...answer] = message as [number, number, ...Answer];
-        return this.variables.answered(id, answer);
-      }
-    }
-    this.#inbox.push(message);
-    if (!this.#isWorking) void this.#work();
   }
 
-  async #work(): Promise<void> {
-    this.#isWorking = true;
-    for (let message = this.#inbox.shift(); message !== undefined; message = this.#inbox.shift()) {
-      if (message[0] === TO_WORKER.prepare)
-        void this.#prepare(message[1] as number, message[2] as WorkerResource);
-      else if (message[0] === TO_WORKER.end) await this.#endWorker(message[1] === true);
-      else await this.#runAll(message);
-    }
-    this.#flush();
-    this.#isWorking = false;
-  }
-
-  /** Runs the closures of a message, as many at once as `concurrency` permits. */
-  async #runAll(message: unknown[]): Promise<void> {
+  /**
+   * Does what was sent, in order, until as many asynchronous functions run as may run at once. A call
+   * that waits here can be recalled.
+   */
+  #advance(): void {
     let began = performance.now();
-    for (let at = 1; at < message.length; at += RUN_LENGTH) {
-      if (this.#attempts.size >= this.#concurrency) {
-        // A closure that waits here can be recalled.
-        await this.#hasRoom();
-        began = performance.now();
-      }
-      const id = message[at] as number;
-      const claim = message[at + 1] as number;
-      const words = this.#words;
-      if (words !== undefined && Atomics.compareExchange(words, claim, id, -id) !== id) continue;
-      const name = message[at + 3] as string;
-      // Unless this function is known to be short, send the finished results before running it.
-      if (this.#results.length > 0 && !((this.#durations.get(name) ?? Infinity) < SHORT_US)) {
-        this.#flush();
-      }
-      const flags = message[at + 6] as number;
-      const isKeyed = (flags & RUN.isKeyed) !== 0;
-      const attempt = new Attempt(this, id, message[at + 2] as number, this.#index, claim, isKeyed);
-      const args = message[at + 4] as PassedArguments;
-      const run: Run = {
-        attempt,
-        claim,
-        name,
-        began,
-        isPacked: args instanceof Uint8Array,
-        isTheirs: false,
-      };
-      const perWorker = message[at + 5] as readonly number[] | undefined;
-      const context = message[at + 7] as string | undefined;
-      if ((flags & RUN.tellsStart) !== 0) this.#channel.post([FROM_WORKER.begun, id]);
-      const hasVariables = (flags & RUN.hasVariables) !== 0;
-      const ending = this.#begin(run, args, perWorker, hasVariables, context);
-      if (ending !== undefined && this.#concurrency === 1) await ending;
-      began = ending === undefined || this.#concurrency === 1 ? this.#endedAt : performance.now();
+    for (;;) {
+      const task = this.#inbox[this.#next];
+      if (task === undefined) break;
+      const isFull = this.#attempts.size >= this.#concurrency;
+      if (isFull && (isCall(task) || this.#concurrency === 1)) return;
+      this.#next += 1;
+      if (isCall(task)) {
+        this.#begin(task, began);
+        began = Math.max(began, this.#endedAt);
+      } else if (task.kind === 'prepare') void this.#prepare(task.resource);
+      else void this.#endWorker(task.letsGo);
     }
+    this.#inbox = [];
+    this.#next = 0;
+    this.#results.flush();
   }
 
-  /** @returns undefined if the function has ended: it was synchronous */
-  #begin(
-    run: Run,
-    sent: PassedArguments,
-    perWorker: readonly number[] | undefined,
-    hasVariables: boolean,
-    context: string | undefined,
-  ): Promise<void> | undefined {
-    const { attempt, name } = run;
+  #begin(call: SentCall, began: number): void {
+    const [id, claim, number, name, sent, perWorker] = call;
+    const words = this.#words;
+    if (words !== undefined && Atomics.compareExchange(words, claim, id, -id) !== id) return;
+    // Unless this function is known to be short, send the finished results before running it.
+    if (!this.#results.isEmpty && !((this.#durations.get(name) ?? Infinity) < SHORT_US)) {
+      this.#results.flush();
+    }
+    const [, , , , , , hasVariables, tellsStart, isKeyed, context] = call;
+    if (tellsStart) this.#channel.post({ kind: 'allstop:begun', id });
+    const attempt = new Attempt(this, id, number, claim, isKeyed);
+    const isPacked = sent instanceof Uint8Array;
+    const run: Run = { attempt, claim, name, began, isPacked, isTheirs: false };
     let value: unknown;
     try {
-      const given = receivedArguments(sent);
+      const args = receivedArguments(sent);
       // A variable asks, and so may the functions of a data set.
       if (hasVariables || perWorker !== undefined) callsAreAsked();
-      if (hasVariables) revive(given, (own) => this.variables.find(own));
-      const call = (args: readonly unknown[]): unknown => {
-        const fn = this.#function(name);
-        const asTask = (): unknown => runAsCall(attempt, () => fn(...args));
-        const traced = (): unknown =>
-          isTaskTraced() && name !== DRAW
-            ? traceRun(this.#messageOf(attempt, name), asTask)
-            : asTask();
-        if (context === undefined) return traced();
-        return runAttempt(name, context, spanAttributes(this.coordinator, attempt), traced);
-      };
+      if (hasVariables) revive(args, (own) => this.variables.find(own));
       value =
         perWorker === undefined
-          ? call(given)
-          : this.#resources.withOwnValues(given, perWorker).then(call);
-      if (isThenable(value)) return this.#endLater(run, value);
+          ? this.#call(run, args, context)
+          : this.#resources
+              .withOwnValues(args, perWorker)
+              .then((own) => this.#call(run, own, context));
+      if (isThenable(value)) {
+        void this.#endLater(run, value);
+        return;
+      }
       value = this.#toSend(run, value);
     } catch (error) {
       this.#end(run, STATE.failed, encode(error).bytes);
-      return undefined;
+      return;
     }
     this.#end(run, STATE.ready, value);
-    return undefined;
+  }
+
+  /** Calls the function, with the observers that there are. */
+  #call({ attempt, name }: Run, args: readonly unknown[], context: string | undefined): unknown {
+    const fn = this.#function(name);
+    const asCall = (): unknown => runAsCall(attempt, () => fn(...args));
+    const isTraced = isTaskTraced() && name !== DRAW;
+    const { coordinator } = this;
+    const { id, attempt: number, workerIndex } = attempt;
+    const traced = isTraced
+      ? (): unknown =>
+          traceRun(
+            {
+              ...aboutOf(coordinator),
+              side: 'worker',
+              name,
+              call: id,
+              attempt: number,
+              workerIndex,
+            },
+            asCall,
+          )
+      : asCall;
+    if (context === undefined) return traced();
+    return runAttempt(name, context, spanAttributes(coordinator, attempt), traced);
   }
 
   async #endLater(run: Run, promise: PromiseLike<unknown>): Promise<void> {
@@ -480,7 +473,7 @@ export class FunctionRunner {
     this.#attempts.set(attempt.id, attempt);
     // A promise may take long, even if the function's last promise was quick: while this call is
     // awaited, the results of calls that have ended are sent.
-    const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
+    const late = this.#results.isEmpty ? undefined : setImmediate(() => this.#results.flush());
     let state: number = STATE.ready;
     let value: unknown;
     try {
@@ -493,9 +486,7 @@ export class FunctionRunner {
     clearImmediate(late);
     this.#attempts.delete(attempt.id);
     this.#end(run, state, value);
-    if (this.#concurrency === 1) return;
-    this.#flush(); // #work may be waiting, or over
-    this.#onRoom?.();
+    this.#advance();
   }
 
   /** The result as it goes into a message. @throws DataCloneError, RangeError */
@@ -507,6 +498,16 @@ export class FunctionRunner {
     return copy === undefined ? value : copy.values[0];
   }
 
+  /** @throws DataCloneError; RangeError: the value is nested too deeply */
+  #pack(value: unknown): Uint8Array {
+    try {
+      const bytes = packValue(value);
+      return this.#words === undefined ? bytes : toPost(bytes);
+    } catch (error) {
+      throw refusedResult(error, value, packValue);
+    }
+  }
+
   #end({ attempt, claim, name, began, isTheirs }: Run, state: number, value: unknown): void {
     if (this.#words !== undefined) Atomics.store(this.#words, claim, ENDED);
     attempt.release();
@@ -515,29 +516,15 @@ export class FunctionRunner {
     this.#durations.set(name, us);
     if (this.#heapBytes !== undefined) this.#checkHeap(this.#heapBytes);
     // The previous attempt may have failed because the coordinator could not read its result.
-    if (attempt.attempt > 1) this.#sendAlone(attempt.id, state, value, us);
-    else this.#send(attempt.id, state, value, us, isTheirs);
+    if (attempt.attempt > 1) this.#results.addAlone([attempt.id, state, value, us]);
+    else this.#results.add([attempt.id, state, value, us], isTheirs);
   }
 
   /** Reports before the result is sent: with the result, the next function would come here. */
   #checkHeap(most: number): void {
     if (getHeapStatistics().used_heap_size <= most) return;
     this.#heapBytes = undefined; // reported once
-    this.#channel.post([FROM_WORKER.heapFull]);
-  }
-
-  /** Resolves when one more function may begin. Only #work waits for it. */
-  async #hasRoom(): Promise<void> {
-    while (this.#attempts.size >= this.#concurrency) {
-      await new Promise<void>((resolve) => {
-        this.#onRoom = resolve;
-      });
-    }
-    this.#onRoom = undefined;
-  }
-
-  #messageOf({ id, attempt, workerIndex }: Attempt, name: string): TaskMessage {
-    return { ...aboutOf(this.coordinator), side: 'worker', name, call: id, attempt, workerIndex };
+    this.#channel.post({ kind: 'allstop:heapFull' });
   }
 
   /** @throws TypeError: the module exports no function of this name */
@@ -549,9 +536,9 @@ export class FunctionRunner {
   /** Calls a setup or teardown function, where `currentCall()` works as in any other. */
   async #callHook(name: string): Promise<void> {
     const run = this.#function(name);
-    const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
+    const attempt = new Attempt(this);
     try {
-      await runAsCall(attempt, () => run({ workerIndex: this.#index }));
+      await runAsCall(attempt, () => run({ workerIndex: this.index }));
     } finally {
       attempt.release();
     }
@@ -565,83 +552,18 @@ export class FunctionRunner {
       await this.#asCall(() => this.#resources.close()).catch(fail);
       if (teardown !== undefined) await this.#callHook(teardown).catch(fail);
     }
-    const failed = failures.length === 0 ? null : encode(failures[0]).bytes;
-    this.#channel.end([FROM_WORKER.ending, failed]);
+    const error = failures.length === 0 ? undefined : encode(failures[0]).bytes;
+    this.#channel.end({ kind: 'allstop:ending', error });
   }
 
-  /** @throws DataCloneError; RangeError: the value is nested too deeply */
-  #pack(value: unknown): Uint8Array {
-    try {
-      const bytes = packValue(value);
-      return this.#words === undefined ? bytes : toPost(bytes);
-    } catch (error) {
-      throw refusedResult(error, value, packValue);
-    }
-  }
-
-  /**
-   * Sends a result: at once, or with the next results if its function took little time.
-   *
-   * @param isTheirs - whether the value is an object that the function may return again or change.
-   *   It never waits for a second result: in one message the two would be one object of two calls
-   */
-  #send(id: number, state: number, value: unknown, us: number, isTheirs: boolean): void {
-    if (this.#words === undefined || us >= SHORT_US) {
-      this.#flush();
-      this.#results.push(id, state, value, us);
-      this.#transfers.push(...transferListOf([value]));
-      this.#flush();
-    } else {
-      this.#results.push(id, state, value, us);
-      const list = transferListOf([value]);
-      if (list.length > 0) this.#transfers.push(...list);
-      if (isTheirs) this.#flush();
-    }
-  }
-
-  /**
-   * Sends one result, and its id in a message before, for the case that the result is unreadable.
-   */
-  #sendAlone(id: number, state: number, value: unknown, us: number): void {
-    this.#flush();
-    this.#channel.post([FROM_WORKER.announcing, id, us]);
-    this.#postOne([id, state, value, us]);
-  }
-
-  #flush(): void {
-    const results = this.#results;
-    if (results.length === 0) return;
-    const transfers = this.#transfers;
-    this.#results = [];
-    this.#transfers = [];
-    try {
-      this.#channel.post([FROM_WORKER.results, ...results], transfers);
-    } catch {
-      for (let at = 0; at < results.length; at += RESULT_LENGTH) {
-        this.#postOne(results.slice(at, at + RESULT_LENGTH));
-      }
-    }
-  }
-
-  /** Sends one result; if it cannot be cloned, the function has failed with that error. */
-  #postOne([id, state, value, us]: unknown[]): void {
-    try {
-      const transfers = transferListOf([value]);
-      this.#channel.post([FROM_WORKER.results, id, state, value, us], transfers);
-    } catch (error) {
-      const record = encode(refusedResult(error, value, structuredClone)).bytes;
-      this.#channel.post([FROM_WORKER.results, id, STATE.failed, record, us]);
-    }
-  }
-
-  async #prepare(id: number, resource: WorkerResource): Promise<void> {
+  async #prepare(resource: WorkerResource): Promise<void> {
     callsAreAsked(); // it overlaps with functions
     await this.#resources.prepare(resource);
-    this.#channel.post([FROM_WORKER.prepared, id]);
+    this.#channel.post({ kind: 'allstop:prepared', id: resource.id });
   }
 
   #asCall<T>(body: () => T): T {
-    return runAsCall(new Attempt(this, NO_CLOSURE, 1, this.#index), body);
+    return runAsCall(new Attempt(this), body);
   }
 
   #build(resource: Extract<WorkerResource, { kind: 'dataset' }>): unknown {

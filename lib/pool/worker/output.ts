@@ -10,7 +10,7 @@
 import { fstatSync, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { binding } from '../../native/native.ts';
-import { FROM_WORKER } from './protocol.ts';
+import type { FromWorker } from './messages.ts';
 
 type Done = (error?: Error | null) => void;
 type Chunk = { readonly chunk: string | Uint8Array; readonly encoding: BufferEncoding };
@@ -23,7 +23,10 @@ const outputs = (): [number, Stream][] => [
 ];
 
 /** Text in UTF-8 stays text. Of bytes a copy is posted: a view would be posted with all its buffer. */
-function posted(chunk: string | Uint8Array, encoding: BufferEncoding | Done | undefined): unknown {
+function posted(
+  chunk: string | Uint8Array,
+  encoding: BufferEncoding | Done | undefined,
+): string | Uint8Array {
   if (typeof chunk !== 'string') return new Uint8Array(chunk);
   const isText = typeof encoding !== 'string' || /^utf-?8$/i.test(encoding);
   return isText ? chunk : new Uint8Array(Buffer.from(chunk, encoding));
@@ -35,7 +38,7 @@ function posted(chunk: string | Uint8Array, encoding: BufferEncoding | Done | un
  *
  * @returns to be called when the parent has written to this descriptor what was asked for
  */
-export function postOutput(post: (message: unknown[]) => void): (descriptor: number) => void {
+export function postOutput(post: (message: FromWorker) => void): (descriptor: number) => void {
   const waiting = new Map<number, Done>();
   for (const [descriptor, stream] of outputs()) {
     const { write } = stream;
@@ -44,7 +47,7 @@ export function postOutput(post: (message: unknown[]) => void): (descriptor: num
     stream._writev = (_chunks, done) => {
       waiting.set(descriptor, done);
       if (isInWrite) asks = true;
-      else post([FROM_WORKER.output, descriptor, '', true]);
+      else post({ kind: 'allstop:output', descriptor, chunk: '', asks: true });
     };
     stream.write = ((chunk, encoding, done) => {
       const { writable } = stream; // false: `write` reports an error
@@ -53,7 +56,9 @@ export function postOutput(post: (message: unknown[]) => void): (descriptor: num
         return Reflect.apply(write, stream, [chunk, encoding, done]) as boolean;
       } finally {
         isInWrite = false;
-        if (writable) post([FROM_WORKER.output, descriptor, posted(chunk, encoding), asks]);
+        if (writable) {
+          post({ kind: 'allstop:output', descriptor, chunk: posted(chunk, encoding), asks });
+        }
         asks = false;
       }
     }) as Write as Stream['write'];

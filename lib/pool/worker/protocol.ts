@@ -1,6 +1,6 @@
 /**
- * The messages between a coordinator and a worker on the same machine: arrays whose first
- * element is the kind of message. Several closures, or several results, share one message.
+ * What a coordinator and its workers on the same machine have agreed on besides their messages
+ * (messages.ts): how a worker is started, the claims, what a worker makes for its functions.
  */
 
 import { isDataCloneError, refusedValue } from '../../base/refused-values.ts';
@@ -55,79 +55,6 @@ export const CANCELLED: number = ENDED + 1;
  */
 export type Fate = 'sent' | 'running' | 'unsure' | 'ended';
 
-export const TO_WORKER = {
-  /** [run, ...[id, index of claim, attempt, name, args: PassedArguments, perWorker, flags: RUN, context]]; the last for lib/telemetry */
-  run: 0,
-  /** [prepare, id, resource] */
-  prepare: 1,
-  /** [cancel, id, reason as an encoded error] */
-  cancel: 2,
-  /** [stop, StopMessage]: processes only */
-  stop: 3,
-  /**
-   * [end, whether its iterators are let go and its teardown function is called before]: no closure
-   * follows. A process exits
-   */
-  end: 4,
-  /** [define, ...Definition[]]: variables whose values are not in this process */
-  define: 5,
-  /** [answer, id of the operation, ...Answer] */
-  answer: 6,
-  /** [drawn, id of the request, state, packed result or encoded error]: threads of a node only */
-  drawn: 7,
-  /** [ping]: threads only; answered by `pong` as soon as the thread reads it */
-  ping: 8,
-  /** [forget, id]: nobody has the data set or iterator any more */
-  forget: 10,
-  /** [written, descriptor]: threads only; the answer to an `output` that asks */
-  written: 9,
-  /** [leave]: it will be asked to end: `currentCall().leaving` aborts */
-  leave: 11,
-} as const;
-
-/**
- * Large numbers: an array that a function posts to `parentPort` itself, say `[0, 1]`, must not be
- * taken for a message of the worker.
- */
-export const FROM_WORKER = {
-  /** [results, ...[id, state, value, microseconds]]; the value is bytes if the arguments were a Uint8Array */
-  results: 0x2a11_5700,
-  /** [ready, names of the module's functions] */
-  ready: 0x2a11_5701,
-  /** [failed, encoded error, whether it says all]: the module cannot be imported, or may not be */
-  failed: 0x2a11_5702,
-  /** [prepared, id] */
-  prepared: 0x2a11_5703,
-  /** [stop, StopMessage]: processes only */
-  stop: 0x2a11_5704,
-  /** [dying, encoded error]: processes only; an uncaught error is about to end the process */
-  dying: 0x2a11_5705,
-  /** [announcing, id, microseconds]: the next message is the result of this closure alone */
-  announcing: 0x2a11_5706,
-  /** [settingUp]: the module is imported, and its setup function runs */
-  settingUp: 0x2a11_5707,
-  /** [setupFailed, encoded error]: also if the module has no such function, or no such teardown */
-  setupFailed: 0x2a11_5708,
-  /** [ending, encoded error of the teardown function or null]: the answer to `end` */
-  ending: 0x2a11_5709,
-  /** [heapFull]: once */
-  heapFull: 0x2a11_570a,
-  /** [operate, id of the operation, ...Request] */
-  operate: 0x2a11_570b,
-  /** [progress, id, ...packed values] */
-  progress: 0x2a11_570c,
-  /** [draw, id of the request, packed arguments of a DRAW]: threads of a node only */
-  draw: 0x2a11_570d,
-  /** [pong] */
-  pong: 0x2a11_570e,
-  /** [begun, id]: the function begins, of a closure that was sent with RUN.tellsStart */
-  begun: 0x2a11_570f,
-  /** [output, descriptor, text or bytes, whether the worker waits for `written`]: threads only */
-  output: 0x2a11_5710,
-  /** [leaving]: processes only; somebody has sent SIGTERM */
-  leaving: 0x2a11_5711,
-} as const;
-
 /**
  * How a worker makes its own data set or iterator. Plain data, kept for workers that start later.
  */
@@ -152,13 +79,6 @@ export type WorkerResource = Resource | { readonly kind: 'shared'; readonly id: 
  */
 export const DRAW = 'allstop:draw';
 export type DrawMethod = 'open' | 'next' | 'return';
-
-/** The number of elements that a closure has in `run`, and a result in `results`. */
-export const RUN_LENGTH = 8;
-export const RESULT_LENGTH = 4;
-
-/** What `run` says of a closure, as bits. */
-export const RUN = { hasVariables: 1, tellsStart: 2, isKeyed: 4 } as const;
 
 /** The state of a result. */
 export const STATE = { ready: 0, failed: 1 } as const;

@@ -14,15 +14,16 @@ import { CancelledCalls } from './cancelled-calls.ts';
 import { clusterCoordinator } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { addLasting } from './lasting-listeners.ts';
+import { type FromWorker, isToWorker } from './messages.ts';
 import { blockOutput } from './output.ts';
-import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
-import { answerNone, answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
+import type { WorkerSettings } from './protocol.ts';
+import { answerNone, answerStop, LateErrors, stopMessage } from './stop-relay.ts';
 
 /** How long the functions of a process may go on without the parent, or its thread. */
 const ORPHAN_GRACE_MS = 1_000;
 
 export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
-  const send = (message: unknown[], onSent = (): void => {}): void => {
+  const send = (message: FromWorker, onSent = (): void => {}): void => {
     // A failed send is ignored: the parent is gone, and 'disconnect' says so.
     process.send?.(packMessage(message), undefined, undefined, onSent);
   };
@@ -38,14 +39,14 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     binding().listenToParent(native, settings.down, parent, words, ORPHAN_GRACE_MS);
   }
   const late = new LateErrors(coordinator);
-  const post = (message: unknown[]): void => {
+  const post = (message: FromWorker): void => {
     // The stop is sent first: the parent has to know it to recognise a function's error as an echo.
     sendStops();
     send(message);
     if (isOrphaned && runner.isIdle) process.exit();
   };
   // By itself: 'exit' listeners run, and coverage and profiles are written.
-  const end = (message: unknown[]): void => {
+  const end = (message: FromWorker): void => {
     sendStops();
     send(message, () => process.exit());
   };
@@ -67,10 +68,11 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   const sendStop = (): void => {
     if (isStopSent) return;
     isStopSent = true;
-    const record = stopMessage(coordinator) as StopMessage;
-    late.skip(record);
+    const stop = stopMessage(coordinator);
+    if (stop === undefined) return;
+    late.skip(stop);
     // Else the parent's native thread has answered: the record is the parent's.
-    if (record.requester.pid === process.pid) send([FROM_WORKER.stop, record]);
+    if (stop.requester.pid === process.pid) send({ kind: 'allstop:stop', stop });
   };
   /** Sends what the parent has not been told: the stop, and the errors beside it. */
   const sendStops = (): void => {
@@ -78,31 +80,32 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     sendStop();
     for (const error of late.take()) {
       const isThrown = binding().giveError(error.id); // the parent sees to it that it is given
-      send([FROM_WORKER.stop, { ...error, isThrown }]);
+      send({ kind: 'allstop:stop', stop: { ...error, isThrown } });
     }
   };
   attachmentOf(coordinator).listen('error', sendStops);
   coordinator.signal.addEventListener('abort', sendStops);
   const onMessage = (bytes: unknown): void => {
     const message = unpackMessage(bytes);
-    if (message === undefined) return;
-    if (message[0] === TO_WORKER.stop) {
+    if (!isToWorker(message)) return;
+    if (message.kind === 'stop') {
       // If a native thread has stopped this process before, the parent hears of that stop first.
       sendStops();
       isStopSent = true;
-      answerStop(coordinator, message[1] as StopMessage);
+      answerStop(coordinator, message.stop);
     } else runner.receive(message);
   };
   addLasting(process, {
     message: onMessage,
     disconnect: onDisconnect,
-    uncaughtExceptionMonitor: (error: unknown) => send([FROM_WORKER.dying, encode(error).bytes]),
+    uncaughtExceptionMonitor: (error: unknown) =>
+      send({ kind: 'allstop:dying', error: encode(error).bytes }),
     // Ctrl-C in a terminal signals the whole process group; the parent decides when workers end.
     SIGINT: () => {},
     // The parent lets its functions end, and then ends it.
     SIGTERM: () => {
       runner.leave();
-      send([FROM_WORKER.leaving]);
+      send({ kind: 'allstop:leaving' });
     },
   });
   // The channel holds the event loop by a listener of Node's own, which a function may remove, too.

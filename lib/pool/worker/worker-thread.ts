@@ -6,8 +6,9 @@ import { Coordinator } from '../../coordinator/coordinator.ts';
 import { onlyForOwnWorkers } from '../../coordinator/threads/worker-module.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { addLasting } from './lasting-listeners.ts';
+import type { FromWorker, ToWorker } from './messages.ts';
 import { postOutput } from './output.ts';
-import { TO_WORKER, type WorkerSettings } from './protocol.ts';
+import type { WorkerSettings } from './protocol.ts';
 import type { Movable } from './transfer.ts';
 
 /** The threads of Bun and Deno write to the descriptors themselves. */
@@ -18,17 +19,17 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
   const coordinator = Coordinator.current();
   if (port === null || coordinator === undefined) throw onlyForOwnWorkers();
   const channel = {
-    post: (message: unknown[], transfer?: readonly Movable[]): void =>
+    post: (message: FromWorker, transfer?: readonly Movable[]): void =>
       port.postMessage(message, transfer as ArrayBuffer[]),
-    end: (message: unknown[]): void => port.postMessage(message), // the pool ends the thread
+    end: (message: FromWorker): void => port.postMessage(message), // the pool ends the thread
   };
   const onWritten = isNode ? postOutput(channel.post) : undefined;
   const runner = new FunctionRunner(channel, coordinator, settings);
   showWorkerData(settings.workerData);
   // Before setup functions run: an operation on a variable gets its answer by a message.
   addLasting(port, {
-    message: (message: unknown[]) => {
-      if (message[0] === TO_WORKER.written) onWritten?.(message[1] as number);
+    message: (message: ToWorker) => {
+      if (message.kind === 'written') onWritten?.(message.descriptor);
       else runner.receive(message);
     },
     // The closures of a message that cannot be deserialized would never end. The worker throws and

@@ -15,8 +15,9 @@ import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { packMessage, unpackMessage } from '../../values/value.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
+import { type FromWorker, isFromWorker, type ToWorker } from '../worker/messages.ts';
 import type { ModuleHooks } from '../worker/module-options.ts';
-import { CLAIMS, FROM_WORKER, TO_WORKER, type WorkerSettings } from '../worker/protocol.ts';
+import { CLAIMS, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
 import type { Movable } from '../worker/transfer.ts';
 import { Output } from './output.ts';
@@ -24,7 +25,7 @@ import { Output } from './output.ts';
 export type Isolation = 'thread' | 'process';
 
 export interface ChannelListener {
-  onMessage(message: unknown[]): void;
+  onMessage(message: FromWorker): void;
   /**
    * Called when a message of a thread cannot be deserialized.
    *
@@ -51,7 +52,7 @@ export interface WorkerChannel {
   readonly words: Int32Array;
   /** Whether the worker sees `words`: a thread does, a process does not. */
   readonly isShared: boolean;
-  post(message: unknown[], transfer?: readonly Movable[]): void;
+  post(message: ToWorker, transfer?: readonly Movable[]): void;
   /** Ends the worker by force. `onGone` is called when it has ended. */
   kill(): void;
 }
@@ -120,7 +121,9 @@ export function startThread(
   const name = `${job}:${index}`;
   let cause: unknown;
   let stuck: Timer | undefined;
-  const output = new Output((descriptor) => worker.postMessage([TO_WORKER.written, descriptor]));
+  const output = new Output((descriptor) =>
+    worker.postMessage({ kind: 'written', descriptor } satisfies ToWorker),
+  );
   const worker = startWorker(
     attachmentOf(coordinator),
     workerEntry(),
@@ -135,9 +138,8 @@ export function startThread(
     (made) => {
       const { threadId } = made;
       made.on('message', (message: unknown) => {
-        if (!Array.isArray(message)) return; // it is the user's
-        const [kind, descriptor, chunk, asks] = message as [number, number, string, boolean];
-        if (kind === FROM_WORKER.output) return output.add(descriptor, chunk, asks);
+        if (!isFromWorker(message)) return;
+        if (message.kind === 'allstop:output') return output.add(message);
         output.flush();
         listener.onMessage(message);
       });
@@ -218,7 +220,7 @@ function endChildren(): void {
   const idle: (readonly [ChildProcess, number])[] = [];
   for (const [child, { isIdle, graceMs }] of children) {
     if (isIdle()) {
-      child.send(packMessage([TO_WORKER.end, false]), () => {});
+      child.send(packMessage({ kind: 'end', letsGo: false } satisfies ToWorker), () => {});
       idle.push([child, performance.now() + graceMs]);
     } else child.kill('SIGKILL');
   }
@@ -312,8 +314,8 @@ export function startProcess(
   let cause: unknown;
   child.on('message', (message: unknown) => {
     const own = unpackMessage(message);
-    if (own === undefined) return;
-    if (own[0] === FROM_WORKER.dying) cause = decode(own[1] as Uint8Array).value;
+    if (!isFromWorker(own)) return;
+    if (own.kind === 'allstop:dying') cause = decode(own.error).value;
     else listener.onMessage(own);
   });
   child.on('error', (error) => {
@@ -342,9 +344,9 @@ export function startProcess(
     // packMessage throws here for a value that cannot be cloned. A failed send is ignored: the
     // child is gone, and its 'exit' says so.
     post(message) {
-      const [kind, id, reason] = message;
-      if (kind === TO_WORKER.cancel)
-        binding().cancelForkedCall(line, id as number, reason as Uint8Array);
+      if (message.kind === 'cancel') {
+        binding().cancelForkedCall(line, message.id, message.reason);
+      }
       child.send(packMessage(message), () => {});
     },
     kill: () => void child.kill('SIGKILL'),

@@ -41,8 +41,8 @@ export class Ending {
   }
 
   /** The teardown function has ended; `failed`: with this encoded error. */
-  tornDown(failed: Uint8Array | null): void {
-    if (failed !== null) {
+  tornDown(failed: Uint8Array | undefined): void {
+    if (failed !== undefined) {
       const { value } = decode(failed);
       this.#warn(`failed: ${messageOf(value)}`, value);
     }

@@ -4,6 +4,7 @@
  */
 
 import { Timer } from '../../base/timer.ts';
+import type { FromWorker } from '../worker/messages.ts';
 
 const nothing = (): void => {};
 
@@ -22,7 +23,7 @@ export class Output {
     this.#onWritten = onWritten;
   }
 
-  add(descriptor: number, chunk: string | Uint8Array, asks: boolean): void {
+  add({ descriptor, chunk, asks }: Extract<FromWorker, { kind: 'allstop:output' }>): void {
     if (descriptor !== this.#descriptor) this.flush();
     this.#descriptor = descriptor;
     this.#chunks.push(chunk);

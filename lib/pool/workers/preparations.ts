@@ -17,7 +17,7 @@ import { notMade } from '../../errors/phases.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
-import { TO_WORKER, type WorkerResource } from '../worker/protocol.ts';
+import type { WorkerResource } from '../worker/protocol.ts';
 import type { WorkerChannel } from './channel.ts';
 
 type Host = Pick<StrategyHost, 'retries'>;
@@ -120,7 +120,7 @@ export class Preparations {
       try {
         const hasToBePacked = resource.kind === 'dataset' && this.#channel?.isShared === false;
         const sent = hasToBePacked ? { ...resource, args: passedAsBytes(resource.args) } : resource;
-        this.#channel?.post([TO_WORKER.prepare, id, sent]);
+        this.#channel?.post({ kind: 'prepare', resource: sent });
       } catch (error) {
         this.#sendError(id, encode(error).bytes); // it cannot be sent
       }
@@ -131,7 +131,7 @@ export class Preparations {
   #sendError(id: number, record: Uint8Array): void {
     const broken: WorkerResource = { kind: 'broken', id, record };
     try {
-      this.#channel?.post([TO_WORKER.prepare, id, broken]);
+      this.#channel?.post({ kind: 'prepare', resource: broken });
     } catch {
       // The worker is ending; `lost` follows.
     }

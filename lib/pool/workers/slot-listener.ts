@@ -13,7 +13,7 @@ export interface SlotListener<S> {
   /** The worker, a thread, is blocked in native code and cannot be ended. `onGone` follows. */
   onStuck(stuck: WorkerInfo): void;
   /** The worker has imported the module, whose exports have these names. */
-  onLoaded(slot: S, names: string[]): void;
+  onLoaded(slot: S, names: readonly string[]): void;
   /** The module cannot be imported. `isWhole`: the message of the error names the module. */
   onImportFailed(slot: S, error: unknown, isWhole: boolean): void;
   /** The worker is gone. Its closures were given to `StrategyHost.returned` before. */

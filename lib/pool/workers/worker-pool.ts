@@ -21,7 +21,7 @@ import type { Closure } from '../queue/closure.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import { importError } from '../worker/module/import-error.ts';
-import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
+import { CLAIMS } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import { Availability, isShortage } from './availability.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
@@ -92,7 +92,7 @@ export class WorkerPool implements Engine {
   #recycled = 0;
   /** The last argument of `setNeeded`. The pool holds the event loop of this thread meanwhile. */
   #isNeeded = true;
-  #functions: string[] | undefined;
+  #functions: readonly string[] | undefined;
   readonly #durations = new FunctionDurations();
   /** Deaths of workers that were never ready, until one is; undefined from then on. */
   #failedStarts: number | undefined = 0;
@@ -548,8 +548,9 @@ export class WorkerPool implements Engine {
    * Sends the stop record to all processes. The process that requested the stop needs it as answer.
    */
   #sendStop(): void {
-    const message = stopMessage(this.#host.coordinator);
-    for (const slot of this.#slots) slot.post([TO_WORKER.stop, message]);
+    const stop = stopMessage(this.#host.coordinator);
+    if (stop === undefined) return;
+    for (const slot of this.#slots) slot.post({ kind: 'stop', stop });
   }
 
   #checkAllGone(): void {

@@ -20,7 +20,6 @@
  */
 
 import type { Definition } from '../../cluster/variables/variable.ts';
-import type { Request } from '../../cluster/variables/variable-store.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { CancelledError } from '../../errors/errors.ts';
@@ -33,17 +32,10 @@ import { packValue } from '../../values/value.ts';
 import type { Call, Closure } from '../queue/closure.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, RunningCall, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
+import type { FromWorker, SentResult, ToWorker } from '../worker/messages.ts';
 import { whyNotImported } from '../worker/module/import-error.ts';
 import type { Fate, WorkerResource } from '../worker/protocol.ts';
-import {
-  argumentError,
-  FROM_WORKER,
-  RESULT_LENGTH,
-  RUN,
-  STATE,
-  TO_WORKER,
-} from '../worker/protocol.ts';
-import type { StopMessage } from '../worker/stop-relay.ts';
+import { argumentError, STATE } from '../worker/protocol.ts';
 import { Batch } from './batch.ts';
 import {
   type ChannelListener,
@@ -128,7 +120,7 @@ export class WorkerSlot {
     this.#silence = new Silence(host.cancelGraceMs, {
       isAtWork: () => !this.isReady || this.#oldest('running') !== undefined,
       beginsBy: () => beginsBy(this.#oldest('sent')),
-      ask: () => this.post([TO_WORKER.ping]),
+      ask: () => this.post({ kind: 'ping' }),
       onLate: () => {
         this.#sent.allowLonger();
         this.#giveBack();
@@ -250,13 +242,11 @@ export class WorkerSlot {
     if (isMoved) closure.move();
     const { id, attempts, context, runTimeoutMs } = closure;
     const posted = channel.isShared && !isMoved ? toThread(args) : { args, moved: [] };
-    const tellsStart = runTimeoutMs === undefined ? 0 : RUN.tellsStart;
-    const flags =
-      (hasVariables ? RUN.hasVariables : 0) |
-      tellsStart |
-      (call.isKeyed === true ? RUN.isKeyed : 0);
-    const run = [id, claim, attempts + 1, name, posted.args, perWorker, flags, context];
-    this.#batch.add(run, isMoved ? transfer : posted.moved);
+    const isKeyed = call.isKeyed === true;
+    const tellsStart = runTimeoutMs !== undefined;
+    const what = [id, claim, attempts + 1, name, posted.args, perWorker] as const;
+    const moved = isMoved ? transfer : posted.moved;
+    this.#batch.add([...what, hasVariables, tellsStart, isKeyed, context], moved);
   }
 
   /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
@@ -268,7 +258,7 @@ export class WorkerSlot {
   /** Nobody has the data set or iterator any more. */
   forget(id: number): void {
     this.#preparations.forget(id);
-    if (this.isLoaded) this.post([TO_WORKER.forget, id]);
+    if (this.isLoaded) this.post({ kind: 'forget', id });
   }
 
   /** Sends the closures that were passed to `add` as one message; if it cannot, all fail. */
@@ -317,7 +307,7 @@ export class WorkerSlot {
       return true;
     }
     this.#claims?.cancel(sent.claim, closure.id);
-    this.post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
+    this.post({ kind: 'cancel', id: closure.id, reason: encode(reason).bytes });
     if (!replace) return true;
     const { cancelGraceMs } = this.#host;
     this.#graceTimers.start(closure.id, cancelGraceMs, () => {
@@ -333,7 +323,7 @@ export class WorkerSlot {
   define(...definitions: Definition[]): void {
     const isFound = this.#channel?.isShared === true && this.#host.variables.id !== undefined;
     if (isFound || definitions.length === 0) return;
-    this.post([TO_WORKER.define, ...definitions]);
+    this.post({ kind: 'define', definitions });
   }
 
   /** Ends the worker by force. `onGone` follows, also for a thread that is stuck. */
@@ -391,12 +381,12 @@ export class WorkerSlot {
     }
     const what = does && `${does} of ${job}:${index}`;
     this.#ending = new Ending(what, this.#host.cancelGraceMs, () => this.kill(cause));
-    this.post([TO_WORKER.end, true]);
+    this.post({ kind: 'end', letsGo: true });
   }
 
   /** Tells the functions that run, and those that follow, that the worker will be asked to end. */
   leave(): void {
-    if (this.isLoaded) this.post([TO_WORKER.leave]);
+    if (this.isLoaded) this.post({ kind: 'leave' });
   }
 
   get info(): WorkerInfo {
@@ -450,7 +440,7 @@ export class WorkerSlot {
     this.#host.changed();
   }
 
-  post(message: unknown[]): void {
+  post(message: ToWorker): void {
     try {
       this.#channel?.post(message);
     } catch {
@@ -471,85 +461,87 @@ export class WorkerSlot {
     return sent;
   }
 
-  #receive(message: unknown[]): void {
-    switch (message[0]) {
-      case FROM_WORKER.announcing:
-        this.#announced = { id: message[1] as number, us: message[2] as number };
+  #receive(message: FromWorker): void {
+    switch (message.kind) {
+      case 'allstop:announcing':
+        this.#announced = message;
         return;
-      case FROM_WORKER.results:
+      case 'allstop:results':
         this.#announced = undefined;
-        for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
+        for (const result of message.results) this.#takeResult(result);
         if (this.#ended >= this.#mostTasks) this.retire(recycled());
         updateBusyWorkers(attachmentOf(this.#host.coordinator));
         this.#endIfRetired();
         return this.#free();
-      case FROM_WORKER.pong:
+      case 'allstop:pong':
         this.#silence.end();
         this.idleSince = performance.now();
         return this.#free();
-      case FROM_WORKER.progress: {
-        const [, id, ...values] = message as [number, number, ...Uint8Array[]];
-        const sent = this.#sent.get({ id });
-        if (sent !== undefined) this.#host.progressed(sent.closure, values);
+      case 'allstop:progress': {
+        const sent = this.#sent.get(message);
+        if (sent !== undefined) this.#host.progressed(sent.closure, message.values);
         return;
       }
-      case FROM_WORKER.begun: {
-        const closure = this.#sent.get({ id: message[1] as number })?.closure;
+      case 'allstop:begun': {
+        const closure = this.#sent.get(message)?.closure;
         if (closure === undefined) return;
         const { id, runTimeoutMs = Number.POSITIVE_INFINITY } = closure;
         this.#runTimers.start(id, runTimeoutMs, () => this.#host.overdue(closure));
         return;
       }
-      case FROM_WORKER.ready:
+      case 'allstop:ready':
         this.isLoaded = true;
         this.hasFailedSetup = false;
         this.#cause = undefined;
-        this.#listener.onLoaded(this, message[1] as string[]);
+        this.#listener.onLoaded(this, message.functions);
         this.#host.prepare(this.index);
         this.#listener.onFree(this); // sends the resources to make before it is ready
         return this.#checkReady();
-      case FROM_WORKER.failed: {
-        const { value } = decode(message[1] as Uint8Array);
+      case 'allstop:failed': {
+        const { value } = decode(message.error);
         this.enter('import-failed', whyNotImported(this.#options.module, value));
-        return this.#listener.onImportFailed(this, value, message[2] === true);
+        return this.#listener.onImportFailed(this, value, message.isWhole);
       }
-      case FROM_WORKER.settingUp:
+      case 'allstop:settingUp':
         return this.enter(
           'setting-up',
-          this.hasFailedSetup ? undefined : settingUp(this.#options.setup as string),
+          this.hasFailedSetup ? undefined : settingUp(this.#options.setup ?? ''),
         );
-      case FROM_WORKER.setupFailed: {
-        const { value } = decode(message[1] as Uint8Array);
+      case 'allstop:setupFailed': {
+        const { value } = decode(message.error);
         const error = setupError(this.#name, this.#options.setup, value);
         this.hasFailedSetup = true;
         this.enter('setup-failed', error);
         return this.startHasFailed(error);
       }
-      case FROM_WORKER.heapFull:
+      case 'allstop:heapFull':
         return this.retire(recycled());
-      case FROM_WORKER.ending:
-        this.#ending?.tornDown(message[1] as Uint8Array | null);
+      case 'allstop:ending':
+        this.#ending?.tornDown(message.error);
         if (this.#channel?.isShared === true) this.kill(this.#retiredFor as Error);
         return; // a process exits
-      case FROM_WORKER.leaving:
+      case 'allstop:leaving':
         return this.retire(new CancelledError('The worker was asked to end, by SIGTERM'));
-      case FROM_WORKER.prepared:
-        this.#preparations.made(message[1] as number);
+      case 'allstop:prepared':
+        this.#preparations.made(message.id);
         this.#checkReady();
         return this.#free();
-      case FROM_WORKER.stop:
-        return this.#listener.onStop(message[1] as StopMessage);
-      case FROM_WORKER.draw: {
-        const [, id, request] = message as [number, number, Uint8Array];
+      case 'allstop:stop':
+        return this.#listener.onStop(message.stop);
+      case 'allstop:draw': {
+        const { id, request } = message;
         const reply = this.#replier();
-        this.#host.draw?.(request, (...answer) => reply([TO_WORKER.drawn, id, ...answer]));
+        this.#host.draw?.(request, (state, bytes) => reply({ kind: 'drawn', id, state, bytes }));
         return;
       }
-      case FROM_WORKER.operate: {
-        const [, id, ...request] = message as [number, number, ...Request];
+      case 'allstop:operate': {
+        const { id, request } = message;
         const reply = this.#replier();
-        this.#host.variables.answer(request, (answer) => reply([TO_WORKER.answer, id, ...answer]));
+        this.#host.variables.answer(request, (answer) => reply({ kind: 'answer', id, answer }));
+        return;
       }
+      case 'allstop:output':
+      case 'allstop:dying': // heard by the channel
     }
   }
 
@@ -559,7 +551,7 @@ export class WorkerSlot {
   }
 
   /** Posts to the present worker: later another may have the slot, with requests of its own. */
-  #replier(): (message: unknown[]) => void {
+  #replier(): (message: ToWorker) => void {
     const channel = this.#channel;
     return (message) => this.#channel === channel && this.post(message);
   }
@@ -571,24 +563,26 @@ export class WorkerSlot {
     this.#listener.onReady(this);
   }
 
-  #takeResult(message: unknown[], at: number): void {
-    const sent = this.#forget(message[at] as number);
+  #takeResult([id, state, value, us]: SentResult): void {
+    const sent = this.#forget(id);
     if (sent === undefined) return;
     const { closure } = sent;
     this.completed += 1;
     this.#ended += 1;
-    const us = message[at + 3] as number;
     const { name } = closure.work as Call;
     this.#last = { name, at: Date.now() };
     this.#listener.onResult(this, name, us);
     const isValue = this.#channel?.isShared !== false;
-    this.#host.ended(closure, outcomeOf(message[at + 1] as number, message[at + 2], isValue), us);
+    this.#host.ended(closure, outcomeOf(state, value, isValue), us);
   }
 
   #onUnreadable(error: unknown): boolean {
     if (this.#announced === undefined) return false;
     const { id, us } = this.#announced;
-    this.#receive([FROM_WORKER.results, id, STATE.failed, unreadable(error), us]);
+    this.#receive({
+      kind: 'allstop:results',
+      results: [[id, STATE.failed, unreadable(error), us]],
+    });
     return true;
   }
 
