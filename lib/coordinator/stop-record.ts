@@ -7,6 +7,7 @@ import {
   STOP_KINDS,
   type Via,
 } from '../native/binding.ts';
+import { workerOf } from './requesters.ts';
 
 /** The thread that requested a stop, and the call site. */
 export type StopRequester = {
@@ -75,16 +76,6 @@ export type StopRecord = {
   /** The number of all later errors. */
   suppressedCount: number;
 };
-
-/** The cluster's worker (JOB:INDEX) that a requester is; its `host` if that is not this one. */
-export type WorkerOfRequester = { worker?: string | undefined; host?: string | undefined };
-
-let workerOf: (requester: NativeRequester) => WorkerOfRequester = () => ({});
-
-/** From now on `find` tells which worker of a cluster a requester is. Set by lib/cluster. */
-export function findWorkersBy(find: (requester: NativeRequester) => WorkerOfRequester): void {
-  workerOf = find;
-}
 
 export function toRequester(from: NativeRequester): StopRequester {
   const { worker, host } = workerOf(from);

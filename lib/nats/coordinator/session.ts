@@ -12,6 +12,7 @@
  */
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
+import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import type { NodeHealth } from '../../errors/readiness-report.ts';
 import type { Call, Closure, ClosureOutcome } from '../../pool/queue/closure.ts';
@@ -20,7 +21,6 @@ import { freeOf, type Placement } from '../../pool/queue/lines/placement.ts';
 import type { Cancellation, ClusterHost, RunningCall } from '../../pool/queue/strategy.ts';
 import type { Fate, Resource } from '../../pool/worker/protocol.ts';
 import { argumentError, STATE } from '../../pool/worker/protocol.ts';
-import type { StopMessage } from '../../pool/worker/stop-relay.ts';
 import { inOrderOfReturn, type Sent, SentClosures } from '../../pool/workers/sent-closures.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';

@@ -1,14 +1,12 @@
 /**
- * Decides which stop is the stop record of the run. Several processes may stop the run at once;
- * the first stop that the coordinator's process knows of is the record, and is announced to all
- * nodes. Before the announcement, a node's own record and a stop that a node has heard by broadcast
- * are provisional: the broadcast only makes the stop known sooner.
+ * Decides which stop is the stop record of the run, and announces it to all nodes. A stop is
+ * broadcast before that: the broadcast only makes it known sooner.
  */
 
 import { hostname } from 'node:os';
 import { Timer } from '../../base/timer.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import { applyStop, type StopMessage, stopMessage } from '../../pool/worker/stop-relay.ts';
+import { StopArbiter as Arbiter, type StopMessage } from '../../coordinator/stop-relay.ts';
 
 /** How long our own work waits after a broadcast, so that processes on this machine stop first. */
 const QUIET_MS = 10;
@@ -21,42 +19,30 @@ export interface StopListener {
 }
 
 export class StopArbiter {
-  readonly #coordinator: Coordinator;
-  readonly #listener: StopListener;
-  /** The run's stop came from a node, which has broadcast it: it is not broadcast again. */
-  #isBroadcast = false;
-  /** Ids of the stops that nodes have reported: several nodes may report the same one. */
-  readonly #heard = new Set<string>();
+  readonly #arbiter: Arbiter;
   /** Work that waits until the broadcast has been heard. Undefined when nothing has to wait. */
   #waiting: (() => void)[] | undefined;
   #quiet: Timer | undefined;
 
   constructor(coordinator: Coordinator, listener: StopListener) {
-    this.#coordinator = coordinator;
-    this.#listener = listener;
-    coordinator.signal.addEventListener('abort', () => this.#onStop());
+    this.#arbiter = new Arbiter(coordinator, (record, isHeard) => {
+      const stop = fromHere(record);
+      if (!isHeard) listener.broadcast(stop); // else a node has broadcast it
+      this.#waiting = [];
+      this.#quiet = new Timer(QUIET_MS, () => this.hurry());
+      this.afterBroadcast(() => listener.announce(stop));
+    });
   }
 
   /** The stop record, as it is sent to nodes. Undefined when the run is not stopped. */
   get stop(): StopMessage | undefined {
-    const stop = stopMessage(this.#coordinator);
-    if (stop === undefined) return undefined;
-    const { requester } = stop;
-    return { ...stop, requester: { ...requester, host: requester.host ?? hostname() } };
+    const { stop } = this.#arbiter;
+    return stop && fromHere(stop);
   }
 
   /** Called when a node reports that it, or another node, has stopped the run. */
   heard(stop: StopMessage): void {
-    const { stop: known } = this;
-    if (this.#heard.has(stop.id)) return;
-    this.#heard.add(stop.id);
-    if (known === undefined) {
-      this.#isBroadcast = true;
-      applyStop(this.#coordinator, stop);
-      return;
-    }
-    // A later stop: its error becomes one of the record's `suppressed`.
-    if (stop.id !== known.id && stop.error !== null) applyStop(this.#coordinator, stop);
+    this.#arbiter.hear(stop);
   }
 
   /** Runs `work` now, or after QUIET_MS if a stop has just been broadcast. */
@@ -72,12 +58,10 @@ export class StopArbiter {
     this.#waiting = undefined;
     for (const work of works) work();
   }
-
-  #onStop(): void {
-    const stop = this.stop as StopMessage;
-    if (!this.#isBroadcast) this.#listener.broadcast(stop);
-    this.#waiting = [];
-    this.#quiet = new Timer(QUIET_MS, () => this.hurry());
-    this.afterBroadcast(() => this.#listener.announce(stop));
-  }
 }
+
+/** The requester of a stop of this process names its machine. */
+const fromHere = (stop: StopMessage): StopMessage => ({
+  ...stop,
+  requester: { ...stop.requester, host: stop.requester.host ?? hostname() },
+});

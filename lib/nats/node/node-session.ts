@@ -7,9 +7,8 @@
  */
 
 import { availableParallelism, hostname } from 'node:os';
-import { Timer } from '../../base/timer.ts';
-import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
+import { type StopMessage, StopPeer } from '../../coordinator/stop-relay.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { type Call, Closure, type ClosureOutcome } from '../../pool/queue/closure.ts';
 import type { DrawAnswer, StrategyHost, WorkerInfo } from '../../pool/queue/strategy.ts';
@@ -18,14 +17,6 @@ import type { ModuleHooks } from '../../pool/worker/module-options.ts';
 import type { Fate, Resource } from '../../pool/worker/protocol.ts';
 import { STATE } from '../../pool/worker/protocol.ts';
 import { RecentValues } from '../../pool/worker/recent-values.ts';
-import {
-  answerNone,
-  answerStop,
-  applyStop,
-  LateErrors,
-  type StopMessage,
-  stopMessage,
-} from '../../pool/worker/stop-relay.ts';
 import { toPost, transferListOf } from '../../pool/worker/transfer.ts';
 import type { Recycle } from '../../pool/workers/channel.ts';
 import { WorkerPool } from '../../pool/workers/worker-pool.ts';
@@ -43,9 +34,6 @@ import {
   unpackToNode,
 } from '../wire/session-messages.ts';
 import { SharedDatasets, type SharedDatasetsSettings } from './shared-datasets.ts';
-
-/** How long after the broadcast of a stop the coordinator may take to announce the record. */
-const ANNOUNCE_MS = 1_000;
 
 /** How many reported values of a function wait while the channel is full; and LONG_BYTES. */
 const MOST_PROGRESS = 4_096;
@@ -94,6 +82,7 @@ export interface NodeSessionListener {
 
 export class NodeSession implements StrategyHost {
   readonly coordinator: Coordinator;
+  readonly stops: StopPeer;
   readonly cancelGraceMs: number;
   readonly retries: number;
   readonly channel: ReliableChannel;
@@ -128,17 +117,6 @@ export class NodeSession implements StrategyHost {
   #isServing = false;
   #isStatusDue = false;
   #isFlushDue = false;
-  /** The stop was sent to the coordinator, or came from the coordinator or by broadcast. */
-  #isStopSent = false;
-  /** A stop that began here, until the coordinator has announced the record. */
-  #unansweredStop: StopMessage | undefined;
-  #isAnswered = false;
-  readonly #late: LateErrors;
-  readonly #unlisten: () => void;
-  /** After it, the stop record of this node is final: the coordinator has not answered in time. */
-  #answerTimer: Timer | undefined;
-  /** After it, a stop that another node has broadcast is reported to the coordinator from here. */
-  #announceTimer: Timer | undefined;
   #isOver = false;
   #hasOtherModule = false;
   /** No worker thread lives here. */
@@ -160,9 +138,11 @@ export class NodeSession implements StrategyHost {
     );
     const coordinator = clusterCoordinator({ job, index: task });
     this.coordinator = coordinator;
-    this.#late = new LateErrors(coordinator);
-    coordinator.signal.addEventListener('abort', () => this.#onStop());
-    this.#unlisten = attachmentOf(coordinator).listen('error', () => this.#sendStops());
+    this.stops = new StopPeer(coordinator, {
+      send: (stop) => this.#post(['stop', this.#here(stop)]),
+      broadcast: (stop) => listener.broadcast(this.#here(stop)),
+      answerMs: options.unavailableAfterMs,
+    });
     if (job === 'ps') this.#kept = new KeptVariables();
     else if (slots > 1) this.#datasets = new SharedDatasets(this, this.#settings);
     this.changed();
@@ -212,11 +192,6 @@ export class NodeSession implements StrategyHost {
     return this.#results.length > 0 || this.channel.acknowledgedMessages < this.#lastResults;
   }
 
-  /** A stop that began here, and that the coordinator has not answered. */
-  get unansweredStop(): StopMessage | undefined {
-    return this.#unansweredStop;
-  }
-
   /** How long a coordinator may be away that comes back to its closures here. */
   get unavailableAfterMs(): number {
     return this.#options.unavailableAfterMs;
@@ -228,27 +203,12 @@ export class NodeSession implements StrategyHost {
     this.#post(['leaving']);
   }
 
-  /**
-   * Stops this node by the stop of another process, whose record is provisional until the
-   * coordinator announces its own.
-   */
-  onBroadcast(stop: StopMessage): void {
-    if (this.coordinator.shouldStop()) return;
-    this.#isStopSent = true;
-    this.#late.skip(stop);
-    applyStop(this.coordinator, stop);
-    // The node that stopped the run may be dead, and its message to the coordinator lost.
-    this.#announceTimer = new Timer(ANNOUNCE_MS, () => this.#post(['stop', stop]));
-  }
-
   /** Ends the threads. Resolves when they have ended, or are given up as stuck. */
   async close(): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#unlisten();
     this.channel.close();
-    this.#onAnswered();
-    answerNone(this.coordinator); // a join here would wait for the answer without end
+    this.stops.end(); // a join here would wait for the answer without end
     this.variables.close();
     await Promise.all([this.#pool?.close(), this.#datasets?.close()]);
     this.coordinator.requestStop();
@@ -315,7 +275,7 @@ export class NodeSession implements StrategyHost {
     const wasCancelled = closure.decided !== undefined;
     const how = state === 'ready' ? 'ok' : 'error';
     this.#listener.onCall((closure.work as Call).name, wasCancelled ? 'cancelled' : how);
-    this.#sendStops();
+    this.stops.sendStops();
     this.#results.push(id, ...result, microseconds);
     this.#resultsBytes += result[1].byteLength;
     if (this.#resultsBytes > LONG_BYTES) this.#flush();
@@ -449,17 +409,10 @@ export class NodeSession implements StrategyHost {
         return;
       }
       case 'stopped':
-        // A thread here may have stopped the run before this message: its stop has to be sent, too.
-        if (this.coordinator.shouldStop()) this.#onStop();
-        this.#isStopSent = true;
-        answerStop(this.coordinator, message[1]);
-        this.#onAnswered();
-        // A thread here may have stopped the run while a broadcast stop was applied. Its error is
-        // suppressed only now, and no function may end any more.
-        this.#sendStops();
+        this.stops.answer(message[1]);
         return;
       case 'end':
-        this.#sendStops();
+        this.stops.sendStops();
         this.#listener.onEnd(message[1] === 'closed');
     }
   }
@@ -532,35 +485,6 @@ export class NodeSession implements StrategyHost {
   }
 
   // ---------------------------------------------------------------- to the coordinator
-
-  #onStop(): void {
-    if (this.#isOver) return;
-    if (!this.#isAnswered) {
-      const { unavailableAfterMs } = this.#options;
-      this.#answerTimer ??= new Timer(unavailableAfterMs, () => answerNone(this.coordinator));
-    }
-    if (this.#isStopSent) return;
-    this.#isStopSent = true;
-    const stop = this.#here(stopMessage(this.coordinator) as StopMessage);
-    this.#unansweredStop = stop;
-    this.#late.skip(stop);
-    this.#listener.broadcast(stop);
-    this.#post(['stop', stop]);
-  }
-
-  /** Sends a stop and the errors after it, before the results of functions that ended by it. */
-  #sendStops(): void {
-    if (!this.coordinator.shouldStop()) return;
-    this.#onStop();
-    for (const late of this.#late.take()) this.#post(['stop', this.#here(late)]);
-  }
-
-  #onAnswered(): void {
-    this.#isAnswered = true;
-    this.#answerTimer?.clear();
-    this.#announceTimer?.clear();
-    this.#unansweredStop = undefined;
-  }
 
   /** The stop message, whose requester names this worker and host. */
   #here(stop: StopMessage): StopMessage {

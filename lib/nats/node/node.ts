@@ -9,9 +9,9 @@ import { availableParallelism, freemem, hostname } from 'node:os';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { Timer } from '../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
+import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { ignored } from '../../errors/phases.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
-import { applyStop, type StopMessage } from '../../pool/worker/stop-relay.ts';
 import type { Recycle } from '../../pool/workers/channel.ts';
 import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';
@@ -417,8 +417,7 @@ export class ClusterNode {
     );
     this.#current = { id, run, task, session, unsubscribe: () => {} };
     this.#listen(nats);
-    if (this.#unansweredStop?.run === run)
-      applyStop(session.coordinator, this.#unansweredStop.stop);
+    if (this.#unansweredStop?.run === run) session.stops.resume(this.#unansweredStop.stop);
     this.#silentMs = 0;
     this.#tell({ event: 'session', job, task, run });
   }
@@ -438,7 +437,7 @@ export class ClusterNode {
         if (this.#current !== current) return;
         const stop = unpackStop(data);
         if (stop === undefined) this.#malformed.drop('a stop');
-        else session.onBroadcast(stop);
+        else session.stops.hearBroadcast(stop);
       }),
     ];
     current.unsubscribe = () => {
@@ -456,7 +455,7 @@ export class ClusterNode {
     const current = this.#current;
     if (current === undefined) return;
     this.#current = undefined;
-    const stop = current.session.unansweredStop;
+    const stop = current.session.stops.unanswered;
     this.#unansweredStop = stop && { run: current.run, stop };
     current.unsubscribe();
     this.#tell({ event: 'session-over', why });

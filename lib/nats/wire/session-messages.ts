@@ -10,10 +10,10 @@ import { deserialize, serialize } from 'node:v8';
 import { attempt } from '../../base/thrown-value.ts';
 import { type Definition, definitionOf } from '../../cluster/variables/variable.ts';
 import type { Answer, Request } from '../../cluster/variables/variable-store.ts';
+import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { checkTaskPhase, type TaskPhase } from '../../errors/phases.ts';
 import { VARIABLE_TYPES } from '../../native/binding.ts';
 import type { Fate, Resource } from '../../pool/worker/protocol.ts';
-import type { StopMessage } from '../../pool/worker/stop-relay.ts';
 import { decode } from '../../record/encoded-error.ts';
 import {
   isBoolean,

@@ -5,6 +5,7 @@
  */
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
+import { StopPeer } from '../../coordinator/stop-relay.ts';
 import { endWithParent } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { binding } from '../../native/native.ts';
@@ -17,7 +18,6 @@ import { addLasting } from './lasting-listeners.ts';
 import { type FromWorker, isToWorker } from './messages.ts';
 import { blockOutput } from './output.ts';
 import type { WorkerSettings } from './protocol.ts';
-import { answerNone, answerStop, LateErrors, stopMessage } from './stop-relay.ts';
 
 /** How long the functions of a process may go on without the parent, or its thread. */
 const ORPHAN_GRACE_MS = 1_000;
@@ -38,16 +38,17 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     const { words } = cancelled;
     binding().listenToParent(native, settings.down, parent, words, ORPHAN_GRACE_MS);
   }
-  const late = new LateErrors(coordinator);
+  const stops = new StopPeer(coordinator, {
+    send: (stop) => send({ kind: 'allstop:stop', stop }),
+  });
   const post = (message: FromWorker): void => {
-    // The stop is sent first: the parent has to know it to recognise a function's error as an echo.
-    sendStops();
+    stops.sendStops();
     send(message);
     if (isOrphaned && runner.isIdle) process.exit();
   };
   // By itself: 'exit' listeners run, and coverage and profiles are written.
   const end = (message: FromWorker): void => {
-    sendStops();
+    stops.sendStops();
     send(message, () => process.exit());
   };
   const runner = new FunctionRunner({ post, end }, coordinator, settings, cancelled);
@@ -59,41 +60,15 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     // end with the loop, before it has heard of it. A function may also have closed the channel
     // itself: then the parent lives on, and waits for the end of this process.
     setTimeout(() => process.exit(), ORPHAN_GRACE_MS);
-    if (coordinator.shouldStop()) return;
     const gone = `The parent process ${parent}, or its thread that made this cluster, has ended`;
-    coordinator.requestStop(new UnavailableError(gone));
-    answerNone(coordinator);
+    if (!coordinator.shouldStop()) coordinator.requestStop(new UnavailableError(gone));
+    stops.end();
   };
-  let isStopSent = false;
-  const sendStop = (): void => {
-    if (isStopSent) return;
-    isStopSent = true;
-    const stop = stopMessage(coordinator);
-    if (stop === undefined) return;
-    late.skip(stop);
-    // Else the parent's native thread has answered: the record is the parent's.
-    if (stop.requester.pid === process.pid) send({ kind: 'allstop:stop', stop });
-  };
-  /** Sends what the parent has not been told: the stop, and the errors beside it. */
-  const sendStops = (): void => {
-    if (!coordinator.shouldStop()) return;
-    sendStop();
-    for (const error of late.take()) {
-      const isThrown = binding().giveError(error.id); // the parent sees to it that it is given
-      send({ kind: 'allstop:stop', stop: { ...error, isThrown } });
-    }
-  };
-  attachmentOf(coordinator).listen('error', sendStops);
-  coordinator.signal.addEventListener('abort', sendStops);
   const onMessage = (bytes: unknown): void => {
     const message = unpackMessage(bytes);
     if (!isToWorker(message)) return;
-    if (message.kind === 'stop') {
-      // If a native thread has stopped this process before, the parent hears of that stop first.
-      sendStops();
-      isStopSent = true;
-      answerStop(coordinator, message.stop);
-    } else runner.receive(message);
+    if (message.kind === 'stop') stops.answer(message.stop);
+    else runner.receive(message);
   };
   addLasting(process, {
     message: onMessage,

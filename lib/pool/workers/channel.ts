@@ -5,6 +5,7 @@ import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
+import { nameProcess, threadNameOf } from '../../coordinator/requesters.ts';
 import { causeOfDeath, forgetWorker } from '../../coordinator/threads/causes-of-death.ts';
 import { execArgvOfFile } from '../../coordinator/threads/exec-argv.ts';
 import { openLine } from '../../coordinator/threads/fork-line.ts';
@@ -18,7 +19,6 @@ import type { StrategyHost } from '../queue/strategy.ts';
 import { type FromWorker, isFromWorker, type ToWorker } from '../worker/messages.ts';
 import type { ModuleHooks } from '../worker/module-options.ts';
 import { CLAIMS, type WorkerSettings } from '../worker/protocol.ts';
-import { nameProcess, threadNameOf } from '../worker/requesters.ts';
 import type { Movable } from '../worker/transfer.ts';
 import { Output } from './output.ts';
 

@@ -1,7 +1,7 @@
 /** What a slot is made with, and what it tells its pool. */
 
+import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import type { WorkerInfo } from '../queue/strategy.ts';
-import type { StopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
 
 /** `S`: the slot. */

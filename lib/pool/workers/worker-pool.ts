@@ -11,6 +11,7 @@ import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import type { Definition } from '../../cluster/variables/variable.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
+import { StopArbiter } from '../../coordinator/stop-relay.ts';
 import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { clusterClosed } from '../../errors/cluster-closed.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
@@ -22,7 +23,6 @@ import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import { importError } from '../worker/module/import-error.ts';
 import { CLAIMS } from '../worker/protocol.ts';
-import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import { Availability, isShortage } from './availability.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
 import { FunctionDurations } from './function-durations.ts';
@@ -100,6 +100,8 @@ export class WorkerPool implements Engine {
   /** The slots whose worker is started again in a moment. */
   readonly #restarts = new Map<WorkerSlot, Timer>();
   readonly #starts: StartLine<WorkerSlot>;
+  /** Undefined: the workers are threads, which have this process's coordinator. */
+  readonly #stops: StopArbiter | undefined;
   #failure: Error | undefined;
   /** `leave` was called: workers that start later hear of it, too. */
   #isLeaving = false;
@@ -123,10 +125,14 @@ export class WorkerPool implements Engine {
     this.sharesMemory = isolation === 'thread';
     this.#size = new PoolSize(this.#sizeListener(), settings.elastic);
     for (let index = 0; index < workers; index++) this.#add();
+    if (isolation === 'process') {
+      this.#stops = new StopArbiter(host.coordinator, (stop) => {
+        for (const slot of this.#slots) slot.post({ kind: 'stop', stop });
+      });
+    }
     const { signal } = host.coordinator;
     signal.addEventListener('abort', () => {
       tellBusyWorkers(attachmentOf(host.coordinator));
-      if (isolation === 'process') this.#sendStop();
       this.#size.close();
       this.#size.fail(new CancelledError('The cluster was stopped', { cause: signal.reason }));
     });
@@ -217,7 +223,7 @@ export class WorkerPool implements Engine {
         this.#onGone(slot, death);
         this.#tellCrashed(slot, death.cause);
       },
-      onStop: (message) => applyStop(host.coordinator, message),
+      onStop: (stop) => this.#stops?.hear(stop),
       onResult: (slot, name, us) => {
         slot.deaths = 0;
         this.#durations.measure(name, us);
@@ -542,15 +548,6 @@ export class WorkerPool implements Engine {
     for (const timer of this.#restarts.values()) timer.clear();
     this.#restarts.clear();
     this.#starts.close();
-  }
-
-  /**
-   * Sends the stop record to all processes. The process that requested the stop needs it as answer.
-   */
-  #sendStop(): void {
-    const stop = stopMessage(this.#host.coordinator);
-    if (stop === undefined) return;
-    for (const slot of this.#slots) slot.post({ kind: 'stop', stop });
   }
 
   #checkAllGone(): void {

@@ -3,11 +3,10 @@
  * and `host` if the worker runs on another machine.
  */
 
-import {
-  findWorkersBy,
-  type StopRequester,
-  type WorkerOfRequester,
-} from '../../coordinator/stop-record.ts';
+/** The cluster's worker (JOB:INDEX) that a requester is; its `host` if that is not this one. */
+export type WorkerOfRequester = { worker?: string | undefined; host?: string | undefined };
+
+type Thread = { pid: number; threadId: number; threadName: string };
 
 /** A thread that is a worker has this name, followed by JOB:INDEX. */
 const PREFIX = 'cluster/';
@@ -32,8 +31,6 @@ export function nameProcess(pid: number, worker: string): void {
   keep(processes, pid, { worker });
 }
 
-type Thread = Pick<StopRequester, 'pid' | 'threadId' | 'threadName'>;
-
 /**
  * Threads of other machines that have requested a stop, by pid, thread id and name. A pid alone is
  * not enough: a process of this machine may have the same pid.
@@ -46,17 +43,17 @@ const keyOf = ({ pid, threadId, threadName }: Thread): string => `${pid}/${threa
  * Keeps the host of `requester`, since the native stop record has no host. To be called before a
  * stop by `requester` is recorded here.
  */
-export function nameThread(requester: StopRequester): void {
+export function nameThread(requester: Thread & WorkerOfRequester): void {
   const { worker, host } = requester;
   if (host !== undefined) keep(threads, keyOf(requester), { worker, host });
 }
 
-findWorkersBy((requester) => {
-  const { pid, threadName } = requester;
-  const known = threads.get(keyOf(requester)) ?? processes.get(pid);
+/** The worker that a requester is. */
+export function workerOf({ pid, threadId, threadName }: Thread): WorkerOfRequester {
+  const known = threads.get(keyOf({ pid, threadId, threadName })) ?? processes.get(pid);
   const isWorker = threadName.startsWith(PREFIX);
   return {
     worker: isWorker ? threadName.slice(PREFIX.length) : known?.worker,
     host: known?.host,
   };
-});
+}
