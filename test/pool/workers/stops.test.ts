@@ -58,6 +58,18 @@ describeKinds(kinds, (kind) => {
       expect(visits.names).toEqual(['a']);
     });
 
+    it('of a process that a worker has forked stops the program, with its error', async () => {
+      const cluster = start();
+      const call = cluster.run('stopByChild');
+      await Promise.allSettled([call]);
+      await cluster.coordinator.waitForStop();
+      await expect(cluster.coordinator.join()).rejects.toMatchObject({
+        name: 'RangeError',
+        message: 'the fork is bent',
+        part: 7,
+      });
+    });
+
     it('is followed by errors that come too late, which are suppressed', async () => {
       const cluster = start();
       const { coordinator } = cluster;
