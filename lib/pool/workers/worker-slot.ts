@@ -21,7 +21,6 @@
 
 import type { Definition } from '../../cluster/variables/variable.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import { settingUp, type TaskPhase } from '../../errors/phases.ts';
