@@ -249,9 +249,9 @@ export class Attachment {
     }
     if (this.#hearing === 'deaf') this.#seen = native.setInterested(true) | 0; // the mirror has 32 bits
     if (hearing === this.#hearing) return;
-    this.#hearing = hearing;
     if (hearing === 'keen') listen(native.token, this);
     else listenWeakly(native.token, this);
+    this.#hearing = hearing; // last: a stack overflow may throw above
   }
 
   /** Of a deaf attachment. */

@@ -38,7 +38,7 @@ describe('NatsResults', () => {
   });
 
   test('fails a call with an UnavailableError that names the server, if there is none', async () => {
-    const results = new NatsResults({ servers: '127.0.0.1:1', bucket: 'b' });
+    const results = new NatsResults({ servers: '127.0.0.1:1', bucket: 'b', patienceMs: 500 });
     await using cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }), {
       results,
     });
@@ -218,7 +218,7 @@ describe('results in JetStream', { tags: 'nats' }, () => {
     const login = { servers: own.address, user: 'u', pass: 'p' };
     await using cluster = start(login);
     await make(cluster, 5);
-    await using refused = start({ servers: own.address, user: 'u', pass: 'wrong' });
+    await using refused = start({ servers: own.address, user: 'u', pass: 'wrong', patienceMs: 500 });
     await expect(make(refused, 5)).rejects.toMatchObject({
       name: 'UnavailableError',
       message: expect.stringContaining('credentials'),

@@ -67,7 +67,8 @@ const stories = {
   },
 
   async hook() {
-    const coord = new Coordinator();
+    // A join that is not told that the hooks have ended waits for ever.
+    const coord = new Coordinator({ stopGracePeriodMs: Infinity });
     let added = 0;
     let ran = 0;
     const hook = () => {
