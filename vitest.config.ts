@@ -114,7 +114,7 @@ export default defineConfig({
     // the registry of coordinators is process-wide.
     pool: 'forks',
     // Most of the time they wait for other processes.
-    maxWorkers: availableParallelism() + 1,
+    maxWorkers: 2 * availableParallelism(),
     // Ends a test that hangs. Beside two other runs a test of parameter servers has taken 63 s.
     testTimeout: 180_000,
     hookTimeout: 180_000,

@@ -374,7 +374,7 @@ describe('a server of HTTP/1', () => {
     await here.coord.join();
   });
 
-  it('loses none of thousands of connections', async () => {
+  it('loses none of thousands of connections', { tags: 'long' }, async () => {
     const waiting: ServerResponse[] = [];
     const here = await scene((request, response) => {
       if (request.url === '/slow') waiting.push(response);

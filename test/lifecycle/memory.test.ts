@@ -33,7 +33,9 @@ describe('memory stays flat', () => {
     expect(rssMb).toBeLessThan(FLAT_RSS_MB);
   });
 
-  it('while 10,000 children with a hook are stopped and dropped, and their parent lives', async () => {
+  it('while 10,000 children with a hook are stopped and dropped, and their parent lives', {
+    tags: 'long',
+  }, async () => {
     const ended = await runScript('stopped-children', ['10000'], options);
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     const { heapMb, ran, stopped } = saidOf(ended, 'served');
@@ -52,7 +54,9 @@ describe('memory stays flat', () => {
 });
 
 describe('memory that only V8 gives back', () => {
-  it('stays small while a server drops a child with a signal for each of 60,000 requests', async () => {
+  it('stays small while a server drops a child with a signal for each of 60,000 requests', {
+    tags: 'long',
+  }, async () => {
     const ended = await runScript('dropped-children', ['60000'], {});
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     // 30 MB; 180 MB and more if V8 is not told what a coordinator takes, as much again for as many.

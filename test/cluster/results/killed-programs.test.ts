@@ -88,7 +88,7 @@ describe('a program that is killed and started again until it is through', () =>
     expect(await readdir(join(directory, 'unfinished'))).toEqual([]);
   });
 
-  test('so do two such programs that share a folder', async () => {
+  test('so do two such programs that share a folder', { tags: 'long' }, async () => {
     const directory = join(folder, 'results');
     const log = join(folder, 'log');
     writeFileSync(log, '');

@@ -218,7 +218,12 @@ describe('results in JetStream', { tags: 'nats' }, () => {
     const login = { servers: own.address, user: 'u', pass: 'p' };
     await using cluster = start(login);
     await make(cluster, 5);
-    await using refused = start({ servers: own.address, user: 'u', pass: 'wrong', patienceMs: 500 });
+    await using refused = start({
+      servers: own.address,
+      user: 'u',
+      pass: 'wrong',
+      patienceMs: 500,
+    });
     await expect(make(refused, 5)).rejects.toMatchObject({
       name: 'UnavailableError',
       message: expect.stringContaining('credentials'),

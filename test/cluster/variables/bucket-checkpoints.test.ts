@@ -30,7 +30,13 @@ describe('a checkpoint in a bucket', () => {
 
   test('fails with an UnavailableError that names the server, if there is none', async () => {
     const servers = '127.0.0.1:1';
-    const strategy = new NatsStrategy({ module, servers, cluster: 'c', minWorkers: 0, unavailableAfterMs: 500 });
+    const strategy = new NatsStrategy({
+      module,
+      servers,
+      cluster: 'c',
+      minWorkers: 0,
+      unavailableAfterMs: 500,
+    });
     await using cluster = new ClusterCoordinator(strategy);
     const checkpoint = new Checkpoint(cluster, { bucket: 'b' });
     const unavailable = {

@@ -57,7 +57,9 @@ describe.skipIf(process.platform !== 'linux')('a large variable', () => {
     expect(await cluster.run('readBehindUpdates', [large, one])).toEqual([1, 3, 3]);
   });
 
-  it('is read as a whole while others write, and workers are killed', async () => {
+  it('is read as a whole while others write, and workers are killed', {
+    tags: 'long',
+  }, async () => {
     await using cluster = start(3);
     await cluster.ready();
     const large = await cluster.variable('large', new Float64Array(LENGTH));

@@ -255,7 +255,9 @@ describe('SIGTERM', () => {
     expect(await ended).toEqual([130, null]);
   });
 
-  it('for the second time: it ends at once, and its work goes to another', async () => {
+  it('for the second time: it ends at once, and its work goes to another', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
     const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);

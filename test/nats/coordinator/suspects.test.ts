@@ -61,7 +61,10 @@ it('harms none of those that ran beside it, with one retry', { timeout: 120_000 
   expect(visits.names.filter((name) => name === 'a')).toHaveLength(2);
 });
 
-it('harms none of those that were sent in advance', { timeout: 120_000 }, async () => {
+it('harms none of those that were sent in advance', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'allstop-suspects-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'starts');

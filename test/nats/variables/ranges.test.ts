@@ -124,7 +124,7 @@ describe('a large variable', () => {
     expect((await large.read()).at(-1)).toBe(2 * (LENGTH - 1));
   });
 
-  it('is updated and read as a whole while its workers die', async () => {
+  it('is updated and read as a whole while its workers die', { tags: 'long' }, async () => {
     const cluster = await start(3);
     const length = 3 * (MIB / 4);
     const large = await cluster.variable('large', new Int32Array(length));

@@ -123,7 +123,7 @@ describe('a function that computes in a process', () => {
     await Promise.all(values);
   });
 
-  it('leaves no memory of cancellations for which no function asks', async () => {
+  it('leaves no memory of cancellations for which no function asks', { tags: 'long' }, async () => {
     const execArgv = ['--expose-gc'];
     const strategy = new LocalStrategy({ module, workers: 1, isolation: 'process', execArgv });
     const cluster = new ClusterCoordinator(strategy, { cancelGraceMs: 20_000 });

@@ -64,7 +64,7 @@ describeKinds(kinds, (kind) => {
       expect(attempts).toEqual(Array.from({ length: 300 }, (_, index) => (index === 150 ? 2 : 1)));
     });
 
-    it('that works in between may die as often as it likes', async () => {
+    it('that works in between may die as often as it likes', { tags: 'long' }, async () => {
       const cluster = start();
       for (let count = 0; count < 12; count += 1) {
         expect(await (await cluster.schedule('dieUntil', [2])).fetch()).toBe(2);

@@ -83,7 +83,7 @@ describe.each(['thread', 'process'] as const)('recycling workers as %s', (isolat
     expect(cluster.stats()).toMatchObject({ retried: 0, engine: { restarts: 0, recycled: 1 } });
   });
 
-  it('goes on, however small the heap may be', async () => {
+  it('goes on, however small the heap may be', { tags: 'long' }, async () => {
     await using cluster = start({ recycle: { heapMb: 0.001 }, workers: 2 });
     const ran = await Promise.all(Array.from({ length: 6 }, () => cluster.run('attempt')));
     expect(ran).toEqual([1, 1, 1, 1, 1, 1]);
