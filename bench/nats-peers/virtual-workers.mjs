@@ -13,7 +13,12 @@ import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
 import { connect } from '@nats-io/transport-node';
 
 const [, , servers, cluster, count, module] = process.argv;
-const HEADER = 14;
+/** Of PROTOCOL in lib/nats/wire/control-messages.ts, whose number nodes have to speak. */
+const PROTOCOL = 7;
+/** Of a frame: reliable-channel.ts says what is in it. */
+const HEADER = 18;
+const KIND = { data: 1, ack: 2, answer: 3, ask: 4 };
+const WINDOW_BYTES = 2 ** 20;
 const nats = await connect({ servers });
 const definition = createHash('sha256').update(readFileSync(module)).digest('hex');
 const prefix = `allstop.${cluster}`;
@@ -39,7 +44,7 @@ function virtualWorker() {
   let sent = 0;
   let taken = 0;
   const info = () => ({
-    protocol: 1,
+    protocol: PROTOCOL,
     node,
     job: 'worker',
     slots: 1,
@@ -48,31 +53,32 @@ function virtualWorker() {
     addresses: [],
     pid: process.pid,
     version: 'virtual',
-    runtime: 'virtual',
+    runtime: 'node virtual',
     freeMemory: 2 ** 34,
     cores: 1,
   });
   const hello = () => nats.publish(`${prefix}.hello`, json({ kind: 'hello', info: info() }));
-  const frame = (kind, payload = Buffer.alloc(0)) => {
+  const frame = (kind, payload = Buffer.alloc(0), detail = 0, seq = 0) => {
     const bytes = Buffer.alloc(HEADER + payload.length);
     bytes[0] = kind;
-    bytes.writeUIntBE(kind === 1 ? ++sent : 0, 2, 6);
+    bytes[1] = detail;
+    bytes.writeUIntBE(kind === KIND.data ? ++sent : seq, 2, 6);
     bytes.writeUIntBE(taken, 8, 6);
+    bytes.writeUInt32BE(WINDOW_BYTES, 14);
     bytes.set(payload, HEADER);
     nats.publish(`${prefix}.up.${session}`, bytes);
   };
-  const post = (message) => frame(1, serialize(message));
+  const post = (message) => frame(KIND.data, serialize(message));
   const onMessage = (message) => {
-    if (message[0] !== 'run') {
-      frame(2);
+    if (message.kind !== 'run') {
+      frame(KIND.ack);
       return;
     }
-    const results = [];
-    for (let at = 1; at < message.length; at += 5) {
-      const [a, b] = unpack(message[at + 3]);
-      results.push(message[at], 0, pack(a + b), 1);
-    }
-    post(['results', ...results]);
+    const results = message.calls.map(({ id, bytes }) => {
+      const [a, b] = unpack(bytes);
+      return { id, state: 'ready', bytes: pack(a + b), us: 1 };
+    });
+    post({ kind: 'results', results });
   };
   nats.subscribe(`${prefix}.who`, { callback: hello });
   nats.subscribe(`${prefix}.node.${node}`, {
@@ -85,12 +91,16 @@ function virtualWorker() {
       nats.subscribe(`${prefix}.down.${session}`, {
         callback(_error, { data }) {
           const bytes = Buffer.from(data);
-          if (bytes.length === 0 || bytes[0] !== 1 || bytes.readUIntBE(2, 6) !== taken + 1) return;
+          if (bytes.length === 0) return;
+          const seq = bytes.readUIntBE(2, 6);
+          if (bytes[0] === KIND.ask) frame(KIND.answer, undefined, bytes[1], seq);
+          if (bytes[0] !== KIND.data || seq !== taken + 1) return;
           taken += 1;
           onMessage(deserialize(bytes.subarray(HEADER)));
         },
       });
-      post(['status', { phase: 'ready', capacity: 1, functions: ['add'], restarts: 0, stuck: 0 }]);
+      const status = { phase: 'ready', capacity: 1, functions: ['add'], restarts: 0, stuck: 0 };
+      post({ kind: 'status', status });
     },
   });
   hello();

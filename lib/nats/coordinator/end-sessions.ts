@@ -11,7 +11,7 @@ export async function endSessions(
   sessions: readonly Session[],
   isConnected: boolean,
 ): Promise<void> {
-  for (const session of sessions) session.post(['end', 'closed']);
+  for (const session of sessions) session.post({ kind: 'end', isClosed: true });
   if (!isConnected) return;
   const there = sessions.filter(({ isAway }) => !isAway);
   const drained = Promise.all(there.map(({ channel }) => channel.drained()));

@@ -186,7 +186,7 @@ export class NatsEngine implements Engine {
       },
       announce: (stop) => {
         if (this.#isOver) return;
-        for (const session of this.#sessions.values()) session.post(['stopped', stop]);
+        for (const session of this.#sessions.values()) session.post({ kind: 'stopped', stop });
       },
     });
     fingerprintsOf(settings).then(
@@ -298,7 +298,7 @@ export class NatsEngine implements Engine {
     this.#dispatcher.hold(false);
     this.#host.failed(error);
     this.#host.changed();
-    for (const session of this.#sessions.values()) session.post(['end']);
+    for (const session of this.#sessions.values()) session.post({ kind: 'end', isClosed: false });
   }
 
   // ---------------------------------------------------------------- the servers
@@ -468,7 +468,7 @@ export class NatsEngine implements Engine {
     this.#welcome(session, token);
     this.#servers.begin(session);
     const { stop } = this.#stops;
-    if (stop !== undefined) session.post(['stopped', stop]);
+    if (stop !== undefined) session.post({ kind: 'stopped', stop });
     else if (info.job === 'worker') {
       this.#host.prepare(task.index);
       this.#dispatcher.add(session);
@@ -577,7 +577,7 @@ export class NatsEngine implements Engine {
   #letGo(session: Session): void {
     if (!session.isLeaving || session.running > 0 || session.isLetGo) return;
     session.isLetGo = true;
-    session.post(['end']);
+    session.post({ kind: 'end', isClosed: false });
     void session.channel.drained().then(() => this.#lose(session, lost.hasLeft));
   }
 

@@ -20,7 +20,7 @@ import type { InLine } from '../../pool/queue/lines/closure-lines.ts';
 import { freeOf, type Placement } from '../../pool/queue/lines/placement.ts';
 import type { Cancellation, ClusterHost, RunningCall } from '../../pool/queue/strategy.ts';
 import type { Fate, Resource } from '../../pool/worker/protocol.ts';
-import { argumentError, STATE } from '../../pool/worker/protocol.ts';
+import { argumentError } from '../../pool/worker/protocol.ts';
 import { inOrderOfReturn, type Sent, SentClosures } from '../../pool/workers/sent-closures.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
@@ -38,7 +38,8 @@ import {
   LONG_BYTES,
   type NodeStatus,
   pack,
-  RESULT_LENGTH,
+  type SentCall,
+  type SentResult,
   type ToNode,
   unpackFromNode,
 } from '../wire/session-messages.ts';
@@ -74,7 +75,7 @@ export class Session {
   readonly #givenUp = new Map<Closure, Fate>();
   /** The ids of the resources that were sent to the node. */
   readonly #prepared = new Set<number>();
-  #batch: unknown[] = [];
+  #batch: SentCall[] = [];
   #batchBytes = 0;
   status: NodeStatus = { phase: 'starting', capacity: 0, restarts: 0, stuck: 0 };
   /** How many resources (data sets) were sent to the node. */
@@ -232,24 +233,24 @@ export class Session {
     this.#sent.remove(closure.id);
     this.#givenUp.delete(closure);
     this.#sent.add({ closure, expectedUs, sentAt: Date.now() });
-    this.#batch.push(
-      closure.id,
-      closure.attempts + 1,
-      call.name,
+    this.#batch.push({
+      id: closure.id,
+      attempt: closure.attempts + 1,
+      name: call.name,
       bytes,
-      call.perWorker,
-      closure.context,
-      call.hasVariables,
-      closure.runTimeoutMs,
-      call.isKeyed === true,
-    );
+      ...(call.perWorker !== undefined && { perWorker: call.perWorker }),
+      ...(closure.context !== undefined && { context: closure.context }),
+      ...(call.hasVariables && { hasVariables: true }),
+      ...(closure.runTimeoutMs !== undefined && { runTimeoutMs: closure.runTimeoutMs }),
+      ...(call.isKeyed === true && { isKeyed: true }),
+    });
     this.#batchBytes += bytes.byteLength;
     if (this.#batchBytes > LONG_BYTES) this.flush();
   }
 
   flush(): void {
     if (this.#batch.length === 0) return;
-    this.post(['run', ...this.#batch]);
+    this.post({ kind: 'run', calls: this.#batch });
     this.#batch = [];
     this.#batchBytes = 0;
   }
@@ -268,20 +269,21 @@ export class Session {
         resource.kind === 'dataset'
           ? { ...resource, args: checkLength(passedAsBytes(resource.args)) }
           : resource;
-      this.post(['resource', packed]);
+      this.post({ kind: 'resource', resource: packed });
     } catch (error) {
       // The arguments cannot be packed: functions that use the data set fail with this error.
-      this.post(['resource', { kind: 'broken', id: resource.id, record: encode(error).bytes }]);
+      const record = encode(error).bytes;
+      this.post({ kind: 'resource', resource: { kind: 'broken', id: resource.id, record } });
     }
   }
 
   forget(id: number): void {
-    if (this.#prepared.delete(id)) this.post(['forget', id]);
+    if (this.#prepared.delete(id)) this.post({ kind: 'forget', id });
   }
 
   cancel(closure: Closure, { reason, replace }: Cancellation): void {
     this.flush(); // the closure may still be in the batch
-    this.post(['cancel', closure.id, encode(reason).bytes, replace]);
+    this.post({ kind: 'cancel', id: closure.id, reason: encode(reason).bytes, replace });
     if (replace && !this.#cancelled.has(closure.id))
       this.#cancelled.set(closure.id, performance.now());
   }
@@ -305,7 +307,7 @@ export class Session {
   #recall(sent: readonly Sent[]): void {
     if (sent.length === 0) return;
     this.isRecalling = true;
-    this.post(['recall', ...sent.map(({ closure }) => closure.id)]);
+    this.post({ kind: 'recall', ids: sent.map(({ closure }) => closure.id) });
   }
 
   /** Nodes with the same definition may have different module files. */
@@ -357,14 +359,14 @@ export class Session {
       if (closure.place === 'out') this.cancelDuplicate(closure);
       else elsewhere.push(closure.id);
     }
-    if (elsewhere.length > 0) this.post(['recall', ...elsewhere]);
+    if (elsewhere.length > 0) this.post({ kind: 'recall', ids: elsewhere });
   }
 
   /** Ends the node's copy of a closure that another worker has ended. */
   cancelDuplicate(closure: Closure): void {
     if (!this.#givenUp.has(closure)) return;
     const reason = new CancelledError('Another worker was first');
-    this.post(['cancel', closure.id, encode(reason).bytes, true]);
+    this.post({ kind: 'cancel', id: closure.id, reason: encode(reason).bytes, replace: true });
   }
 
   get hasGivenUp(): boolean {
@@ -392,22 +394,21 @@ export class Session {
   }
 
   #onMessage(message: FromNode): void {
-    switch (message[0]) {
+    switch (message.kind) {
       case 'results':
-        for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
+        for (const result of message.results) this.#takeResult(result);
         this.#listener.onFree(this);
         return;
       case 'progress': {
-        const [, id, ...values] = message;
-        const closure = this.#sent.get({ id })?.closure;
+        const closure = this.#sent.get(message)?.closure;
         // Of a closure that was given up another node reports.
         if (closure !== undefined && !this.#givenUp.has(closure)) {
-          this.#host.progressed(closure, values);
+          this.#host.progressed(closure, message.values);
         }
         return;
       }
       case 'returned': {
-        const [, id, fate, cause] = message;
+        const { id, fate, cause } = message;
         const sent = this.#forget(id);
         if (sent === undefined) return;
         this.isRecalling = false;
@@ -419,30 +420,28 @@ export class Session {
         return;
       }
       case 'overdue': {
-        const closure = this.#sent.get({ id: message[1] })?.closure;
+        const closure = this.#sent.get(message)?.closure;
         if (closure !== undefined && !this.#givenUp.has(closure)) this.#host.overdue(closure);
         return;
       }
       case 'status':
-        this.status = message[1];
+        this.status = message.status;
         this.#listener.onStatus(this, this.status);
         return;
       case 'stop':
-        this.#listener.onStop(this, message[1]);
+        this.#listener.onStop(this, message.stop);
         return;
-      case 'thread':
-        this.#listener.onThread(this, message[2] === null ? undefined : decode(message[2]).value);
-        return;
-      case 'operate': {
-        const [, id, ...request] = message;
-        this.#listener.variables.operate(this, id, request);
+      case 'thread': {
+        const { cause } = message;
+        this.#listener.onThread(this, cause === null ? undefined : decode(cause).value);
         return;
       }
-      case 'answer': {
-        const [, id, ...answer] = message;
-        this.#listener.variables.answered(this, id, answer);
+      case 'operate':
+        this.#listener.variables.operate(this, message.id, message.request);
         return;
-      }
+      case 'answer':
+        this.#listener.variables.answered(this, message.id, message.answer);
+        return;
       case 'leaving':
         this.isLeaving = true;
         // Closures that the node has not begun can begin on another node.
@@ -451,26 +450,21 @@ export class Session {
         return;
       case 'setup-failed':
         this.hasFailedSetup = true;
-        this.#listener.onSetupFailed(this, decode(message[1]).value);
+        this.#listener.onSetupFailed(this, decode(message.cause).value);
         return;
       case 'failed':
-        this.#listener.onFailed(this, decode(message[1]).value);
+        this.#listener.onFailed(this, decode(message.cause).value);
     }
   }
 
-  #takeResult(message: unknown[], at: number): void {
-    const [id, state, bytes, us] = message.slice(at, at + RESULT_LENGTH) as [
-      number,
-      number,
-      Uint8Array,
-      number,
-    ];
-    const sent = this.#forget(id);
+  #takeResult(result: SentResult): void {
+    const { us } = result;
+    const sent = this.#forget(result.id);
     if (sent === undefined) return;
     this.isRecalling = false;
     const { closure } = sent;
     if (closure.work.kind === 'call') this.#listener.onResult(closure, closure.work.name, us);
-    const outcome = outcomeOf(state, bytes);
+    const outcome = outcomeOf(result);
     if (this.#givenUp.delete(closure)) {
       if (this.#host.offered(closure, outcome, us)) this.completed += 1;
       return;
@@ -485,10 +479,11 @@ export class Session {
   }
 }
 
-function outcomeOf(state: number, bytes: Uint8Array): ClosureOutcome {
+function outcomeOf({ state, bytes }: SentResult): ClosureOutcome {
   try {
-    if (state !== STATE.ready) return { state: 'failed', value: decode(bytes).value };
-    return { state: 'ready', value: unpackValue(bytes) };
+    return state === 'ready'
+      ? { state, value: unpackValue(bytes) }
+      : { state, value: decode(bytes).value };
   } catch (error) {
     return { state: 'failed', value: error };
   }

@@ -15,7 +15,6 @@ import type { DrawAnswer, StrategyHost, WorkerInfo } from '../../pool/queue/stra
 import { clusterCoordinator } from '../../pool/worker/coordinator-of-cluster.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
 import type { Fate, Resource } from '../../pool/worker/protocol.ts';
-import { STATE } from '../../pool/worker/protocol.ts';
 import { RecentValues } from '../../pool/worker/recent-values.ts';
 import { toPost, transferListOf } from '../../pool/worker/transfer.ts';
 import type { Recycle } from '../../pool/workers/channel.ts';
@@ -30,7 +29,8 @@ import {
   type NodeStatus,
   type PackedResource,
   pack,
-  RUN_LENGTH,
+  type SentCall,
+  type SentResult,
   unpackToNode,
 } from '../wire/session-messages.ts';
 import { SharedDatasets, type SharedDatasetsSettings } from './shared-datasets.ts';
@@ -93,7 +93,8 @@ export class NodeSession implements StrategyHost {
   #inbox: Closure[] = [];
   readonly variables: NodeVariables = new NodeVariables((id, request) => {
     const [operation, name, closure, ...rest] = request;
-    this.#post(['operate', id, operation, name, this.#ids.get(closure) ?? 0, ...rest]);
+    const known = this.#ids.get(closure) ?? 0;
+    this.#post({ kind: 'operate', id, request: [operation, name, known, ...rest] });
   });
   /** Undefined on a worker. */
   readonly #kept: KeptVariables | undefined;
@@ -109,7 +110,7 @@ export class NodeSession implements StrategyHost {
   readonly #tagged = new Map<number, Closure[]>();
   /** What functions have reported and was not sent. */
   readonly #progress = new Map<Closure, RecentValues>();
-  #results: unknown[] = [];
+  #results: SentResult[] = [];
   #resultsBytes = 0;
   /** The number of the last message that has results or a stop, as `channel.posted` counts. */
   #lastResults = 0;
@@ -139,7 +140,7 @@ export class NodeSession implements StrategyHost {
     const coordinator = clusterCoordinator({ job, index: task });
     this.coordinator = coordinator;
     this.stops = new StopPeer(coordinator, {
-      send: (stop) => this.#post(['stop', this.#here(stop)]),
+      send: (stop) => this.#post({ kind: 'stop', stop: this.#here(stop) }),
       broadcast: (stop) => listener.broadcast(this.#here(stop)),
       answerMs: options.unavailableAfterMs,
     });
@@ -176,7 +177,7 @@ export class NodeSession implements StrategyHost {
       startTogether: availableParallelism(),
       onSetupFailed: (error) => {
         this.#sendStatus(); // before: the cluster may fail, and its report is to say why
-        this.#post(['setup-failed', encode(error).bytes]);
+        this.#post({ kind: 'setup-failed', cause: encode(error).bytes });
       },
     });
     this.changed();
@@ -200,7 +201,7 @@ export class NodeSession implements StrategyHost {
   /** Asks the coordinator to send no more closures, and to end the session when all are done. */
   leave(): void {
     this.#pool?.leave();
-    this.#post(['leaving']);
+    this.#post({ kind: 'leaving' });
   }
 
   /** Ends the threads. Resolves when they have ended, or are given up as stuck. */
@@ -261,13 +262,13 @@ export class NodeSession implements StrategyHost {
   }
 
   ended(closure: Closure, { state, value }: ClosureOutcome, microseconds = 0): void {
-    let result: [state: number, bytes: Uint8Array];
+    let result: Pick<SentResult, 'state' | 'bytes'>;
     try {
       // A result comes packed from its thread: a call whose arguments are bytes gets bytes.
-      if (state === 'ready') result = [STATE.ready, checkLength(value as Uint8Array)];
-      else result = [STATE.failed, checkLength(encode(value).bytes)];
+      if (state === 'ready') result = { state, bytes: checkLength(value as Uint8Array) };
+      else result = { state: 'failed', bytes: checkLength(encode(value).bytes) };
     } catch (error) {
-      result = [STATE.failed, encode(error).bytes];
+      result = { state: 'failed', bytes: encode(error).bytes };
     }
     this.#sendProgress(closure);
     const id = this.#forget(closure);
@@ -276,8 +277,8 @@ export class NodeSession implements StrategyHost {
     const how = state === 'ready' ? 'ok' : 'error';
     this.#listener.onCall((closure.work as Call).name, wasCancelled ? 'cancelled' : how);
     this.stops.sendStops();
-    this.#results.push(id, ...result, microseconds);
-    this.#resultsBytes += result[1].byteLength;
+    this.#results.push({ id, ...result, us: microseconds });
+    this.#resultsBytes += result.bytes.byteLength;
     if (this.#resultsBytes > LONG_BYTES) this.#flush();
     else if (!this.#isFlushDue) {
       this.#isFlushDue = true;
@@ -288,7 +289,7 @@ export class NodeSession implements StrategyHost {
   /** The coordinator decides, and cancels the closure. */
   overdue({ id }: Closure): void {
     const known = this.#ids.get(id);
-    if (known !== undefined) this.#post(['overdue', known]);
+    if (known !== undefined) this.#post({ kind: 'overdue', id: known });
   }
 
   /** While the channel is full, values wait here, where the newest are kept. */
@@ -319,7 +320,8 @@ export class NodeSession implements StrategyHost {
     }
     this.#flush();
     this.#sendStatus(); // before 'returned', or the coordinator would send the closure here again
-    this.#post(['returned', id, fate, cause === undefined ? null : encode(cause).bytes]);
+    const why = cause === undefined ? null : encode(cause).bytes;
+    this.#post({ kind: 'returned', id, fate, cause: why });
   }
 
   /** The coordinator has an event for the node, which is one worker, when it is ready. */
@@ -327,12 +329,12 @@ export class NodeSession implements StrategyHost {
 
   workerLost(_worker: WorkerInfo, error: Error): void {
     this.#listener.onThreadLost(error);
-    this.#post(['thread', 'lost', encode(error).bytes]);
+    this.#post({ kind: 'thread', cause: encode(error).bytes });
   }
 
   workerStuck(): void {
     this.#listener.onThreadStuck();
-    this.#post(['thread', 'stuck', null]);
+    this.#post({ kind: 'thread', cause: null });
   }
 
   changed(): void {
@@ -347,7 +349,7 @@ export class NodeSession implements StrategyHost {
   failed(error: Error): void {
     this.hasFailed = true;
     queueMicrotask(() => {
-      this.#post(['failed', encode(error).bytes]);
+      this.#post({ kind: 'failed', cause: encode(error).bytes });
       this.#listener.onFailed(error);
     });
   }
@@ -360,18 +362,19 @@ export class NodeSession implements StrategyHost {
       this.#listener.onMalformed();
       return;
     }
-    switch (message[0]) {
+    switch (message.kind) {
       case 'run':
-        this.#run(message);
+        for (const call of message.calls) this.#run(call);
+        this.#pool?.wake();
         return;
       case 'cancel':
-        this.#cancel(message[1], decode(message[2]).value, message[3]);
+        this.#cancel(message.id, decode(message.reason).value, message.replace);
         return;
       case 'recall':
-        for (const id of message.slice(1)) this.#giveBack(id as number);
+        for (const id of message.ids) this.#giveBack(id);
         return;
       case 'resource': {
-        const resource = unpackResource(message[1]);
+        const resource = unpackResource(message.resource);
         this.#resources.push(resource);
         this.#received += 1;
         if (this.#pool !== undefined) this.#datasets?.add(resource);
@@ -383,67 +386,51 @@ export class NodeSession implements StrategyHost {
         return;
       }
       case 'forget': {
-        const [, id] = message;
+        const { id } = message;
         this.#resources = this.#resources.filter((each) => each.id !== id);
         this.#datasets?.forget(id);
         this.#pool?.forget(id);
         return;
       }
       case 'operate': {
-        const [, id, ...request] = message;
+        const { id, request } = message;
         const answer = this.#kept?.answer(request);
-        if (id !== 0 && answer !== undefined) this.#post(['answer', id, ...answer]);
+        if (id !== 0 && answer !== undefined) this.#post({ kind: 'answer', id, answer });
         return;
       }
       case 'defined': {
-        const [, ...definitions] = message;
+        const { definitions } = message;
         this.variables.definitions.push(...definitions);
         this.#datasets?.define(...definitions);
         if (this.#pool !== undefined) this.#pool.define(...definitions);
         else if (this.#kept === undefined && !this.#isOver) this.#startPool();
         return;
       }
-      case 'answer': {
-        const [, id, ...answer] = message;
-        this.variables.answered(id, answer);
+      case 'answer':
+        this.variables.answered(message.id, message.answer);
         return;
-      }
       case 'stopped':
-        this.stops.answer(message[1]);
+        this.stops.answer(message.stop);
         return;
       case 'end':
         this.stops.sendStops();
-        this.#listener.onEnd(message[1] === 'closed');
+        this.#listener.onEnd(message.isClosed);
     }
   }
 
-  #run(message: unknown[]): void {
-    for (let at = 1; at < message.length; at += RUN_LENGTH) {
-      const [id, attempt, name, bytes, perWorker, context, hasVariables, runTimeoutMs, isKeyed] =
-        message.slice(at, at + RUN_LENGTH) as [
-          id: number,
-          attempt: number,
-          name: string,
-          bytes: Uint8Array,
-          perWorker: number[] | undefined,
-          context: string | undefined,
-          hasVariables: boolean,
-          runTimeoutMs: number | undefined,
-          isKeyed: boolean,
-        ];
-      if (this.#closures.has(id)) continue;
-      const args = toPost(bytes);
-      const transfer = transferListOf([args]);
-      const own = { bytes: args.length, perWorker, hasVariables, transfer, isKeyed };
-      const call: Call = { kind: 'call', name, args, ...own };
-      const before = { attempts: attempt - 1, contextText: context };
-      const options = { isOwn: false, retries: Number.POSITIVE_INFINITY, runTimeoutMs, ...before };
-      const closure = new Closure(call, undefined, undefined, options);
-      this.#closures.set(id, closure);
-      this.#ids.set(closure.id, id);
-      this.#inbox.push(closure);
-    }
-    this.#pool?.wake();
+  #run({ id, attempt, name, bytes, context, runTimeoutMs, ...of }: SentCall): void {
+    if (this.#closures.has(id)) return;
+    const args = toPost(bytes);
+    const transfer = transferListOf([args]);
+    const { perWorker, hasVariables = false, isKeyed = false } = of;
+    const own = { bytes: args.length, perWorker, hasVariables, transfer, isKeyed };
+    const call: Call = { kind: 'call', name, args, ...own };
+    const before = { attempts: attempt - 1, contextText: context };
+    const options = { isOwn: false, retries: Number.POSITIVE_INFINITY, runTimeoutMs, ...before };
+    const closure = new Closure(call, undefined, undefined, options);
+    this.#closures.set(id, closure);
+    this.#ids.set(closure.id, id);
+    this.#inbox.push(closure);
   }
 
   #cancel(id: number, reason: unknown, replace: boolean): void {
@@ -460,7 +447,7 @@ export class NodeSession implements StrategyHost {
     // A closure that can be neither taken from #inbox nor recalled has begun, and goes on.
     if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return;
     this.#forget(closure);
-    this.#post(['returned', id, 'sent', null]);
+    this.#post({ kind: 'returned', id, fate: 'sent', cause: null });
   }
 
   #takeFromInbox(closure: Closure): boolean {
@@ -473,7 +460,7 @@ export class NodeSession implements StrategyHost {
   #sendProgress(closure: Closure): void {
     const id = this.#ids.get(closure.id);
     const values = this.#progress.get(closure)?.takeAll() ?? [];
-    if (id !== undefined && values.length > 0) this.#post(['progress', id, ...values]);
+    if (id !== undefined && values.length > 0) this.#post({ kind: 'progress', id, values });
   }
 
   #forget(closure: Closure): number | undefined {
@@ -500,7 +487,7 @@ export class NodeSession implements StrategyHost {
     const text = JSON.stringify(status);
     if (text === this.#lastStatus) return;
     this.#lastStatus = text;
-    this.#post(['status', status]);
+    this.#post({ kind: 'status', status });
     const serves = status.phase === 'ready' || status.capacity > 0;
     if (this.#isServing || !serves) return;
     this.#isServing = true;
@@ -535,13 +522,14 @@ export class NodeSession implements StrategyHost {
     if (results.length === 0) return;
     this.#results = [];
     this.#resultsBytes = 0;
-    this.#post(['results', ...results]);
+    this.#post({ kind: 'results', results });
   }
 
   #post(message: FromNode): void {
     if (this.#isOver) return;
     this.channel.post(...pack(message));
-    if (message[0] === 'results' || message[0] === 'stop') this.#lastResults = this.channel.posted;
+    if (message.kind === 'results' || message.kind === 'stop')
+      this.#lastResults = this.channel.posted;
   }
 }
 

@@ -17,6 +17,7 @@ import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import {
+  amountOf,
   FURTHEST_TOKEN,
   json,
   type NodeInfo,
@@ -360,7 +361,7 @@ export class ClusterNode {
 
   #begin(welcome: Welcome): void {
     if (this.#isLeaving) return;
-    const { run, session: id, task, cancelGraceMs, retries, unavailableAfterMs } = welcome;
+    const { run, session: id, task, definition } = welcome;
     const { nats } = this.#connection;
     if (nats === undefined) return; // the welcome will be repeated
     const isSameRun = run === this.#current?.run;
@@ -373,16 +374,15 @@ export class ClusterNode {
     const own = { recycle, setup: setup ?? welcome.setup, teardown: teardown ?? welcome.teardown };
     const subject = this.#subjects.up(id);
     const maxFrameBytes = frameBytes(nats.info?.max_payload);
-    const { definition = this.#fingerprint() } = welcome;
     const session = new NodeSession(
       {
         module,
         job,
         task,
         slots,
-        cancelGraceMs,
-        retries,
-        unavailableAfterMs,
+        cancelGraceMs: amountOf(welcome.cancelGraceMs),
+        retries: amountOf(welcome.retries),
+        unavailableAfterMs: amountOf(welcome.unavailableAfterMs),
         maxFrameBytes,
         hasModule: () => this.#fingerprint() === definition,
         ...own,

@@ -201,7 +201,8 @@ export class ParameterServers implements VariableStore {
     const servers = this.#additions.get(closure);
     if (servers === undefined) return;
     this.#additions.delete(closure);
-    for (const server of servers) server.post(['operate', 0, 'forget', '', closure, 0]);
+    for (const server of servers)
+      server.post({ kind: 'operate', id: 0, request: ['forget', '', closure, 0] });
   }
 
   // ---------------------------------------------------------------- called by the engine
@@ -225,7 +226,7 @@ export class ParameterServers implements VariableStore {
   /** A session has begun: its threads start with what this sends. */
   begin(session: NodeLine): void {
     if (this.#making > 0) this.#held.add(session);
-    else session.post(['defined', ...this.definitions]);
+    else session.post({ kind: 'defined', definitions: this.definitions });
   }
 
   /** A server's answer. */
@@ -239,7 +240,7 @@ export class ParameterServers implements VariableStore {
 
   /** A worker asks for an operation. */
   operate(worker: NodeLine, id: number, request: Request): void {
-    const reply = (...answer: Answer): void => worker.post(['answer', id, ...answer]);
+    const reply = (...answer: Answer): void => worker.post({ kind: 'answer', id, answer });
     this.#pass(worker, request).then(
       (value) => reply(value),
       (error: unknown) => reply(undefined, encode(error).bytes),
@@ -322,7 +323,7 @@ export class ParameterServers implements VariableStore {
     const made: Made = { definition, parts, variable };
     this.#made.set(name, made);
     for (const session of this.#sessions.values()) {
-      if (!this.#held.has(session)) session.post(['defined', definition]);
+      if (!this.#held.has(session)) session.post({ kind: 'defined', definitions: [definition] });
     }
     return made;
   }
@@ -331,7 +332,8 @@ export class ParameterServers implements VariableStore {
     this.#making -= 1;
     if (this.#making > 0) return;
     for (const session of this.#sessions.values()) {
-      if (this.#held.delete(session)) session.post(['defined', ...this.definitions]);
+      if (this.#held.delete(session))
+        session.post({ kind: 'defined', definitions: this.definitions });
     }
   }
 
@@ -399,7 +401,7 @@ export class ParameterServers implements VariableStore {
       };
       this.#pending.set(id, { server, resolve, reject });
       try {
-        server.post(['operate', id, ...request]);
+        server.post({ kind: 'operate', id, request });
       } catch (error) {
         this.#pending.delete(id);
         reject(error); // it could not be packed

@@ -4,24 +4,41 @@
  * `version-mismatch`.
  */
 
-import { checkEnginePhase, checkTaskPhase } from '../../errors/phases.ts';
-import type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
+import {
+  checkEnginePhase,
+  checkTaskPhase,
+  type EnginePhase,
+  type TaskPhase,
+} from '../../errors/phases.ts';
+import type {
+  EngineReadiness,
+  NodeHealth,
+  ReadinessReport,
+  TaskReadiness,
+} from '../../errors/readiness-report.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
-import { RETRIES } from '../../pool/worker/protocol.ts';
 import {
   cleaned,
+  type Guard,
+  isBoolean,
   isCount,
+  isEither,
   isListOf,
   isMaybe,
+  isMessage,
   isName,
+  isNull,
+  isNumber,
   isObject,
+  isOneOf,
+  isRecord,
   isText,
   isUnprintable,
   isWord,
 } from './shapes.ts';
 
 /** Nodes with another protocol number are refused. Raise the number with incompatible changes. */
-export const PROTOCOL = 6;
+export const PROTOCOL = 7;
 
 /**
  * Tokens begin as milliseconds since 1970. A message whose token is further ahead of a coordinator's
@@ -87,14 +104,18 @@ export type Welcome = {
   token: number;
   session: string;
   task: number;
-  cancelGraceMs: number;
+  cancelGraceMs: Amount;
   /** How often a data set is made again after the death of the worker that made it. */
-  retries: number;
+  retries: Amount;
   /** The longest time for which a stop record of the node is provisional. */
-  unavailableAfterMs: number;
-  /** The fingerprint of the coordinator's module file; an older coordinator sends none. */
-  definition?: string;
+  unavailableAfterMs: Amount;
+  /** The fingerprint of the coordinator's module file. */
+  definition: string;
 } & ModuleHooks;
+/** JSON writes Infinity as null. */
+type Amount = number | null;
+export const amountOf = (amount: Amount): number => amount ?? Number.POSITIVE_INFINITY;
+
 /** `phase`: a RefusalPhase of the coordinator's version, which the node prints unchecked. */
 export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
 export type Probe = { kind: 'probe'; run: string; token: number; session: string };
@@ -138,82 +159,81 @@ export type CoordinatorReport = {
 };
 
 /** The index of a task: as large as a ClusterSpec permits. */
-const isIndex = (value: unknown): boolean => isCount(value) && value <= 1_000_000;
+const isIndex = (value: unknown): value is number => isCount(value) && value <= 1_000_000;
 export const MOST_ADDRESSES = 1_000;
 
 const MOST_RESOURCES = 100;
 
-const areResources = (value: unknown): boolean =>
+const areResources = (value: unknown): value is Record<string, number> =>
   isObject(value) &&
   Object.keys(value).length <= MOST_RESOURCES &&
-  Object.entries(value).every(
-    ([name, amount]) => isName(name) && typeof amount === 'number' && amount > 0,
-  );
+  Object.entries(value).every(([name, amount]) => isName(name) && isNumber(amount) && amount > 0);
 
-function isInfo(value: unknown): value is NodeInfo {
-  if (!isObject(value)) return false;
-  const { protocol, node, job, task, slots, definition, host, addresses, pid, session } = value;
-  const { version, runtime, freeMemory, cores, dropped, spec, resources } = value;
-  return (
-    isCount(protocol) &&
-    isName(node) &&
-    (job === 'worker' || job === 'ps') &&
-    isMaybe(isIndex, task) &&
-    [slots, pid, freeMemory, cores].every(isCount) &&
-    [definition, host, version, runtime].every(isWord) &&
-    isListOf(isWord, addresses) &&
-    addresses.length <= MOST_ADDRESSES &&
-    isMaybe(isName, session) &&
-    isMaybe(isWord, spec) &&
-    isMaybe(areResources, resources) &&
-    isMaybe(isCount, dropped)
-  );
-}
+const isJob: Guard<'worker' | 'ps'> = isOneOf('worker', 'ps');
 
-/** Whether `value` is a duration: null is Infinity, as JSON writes it. */
-const isDuration = (value: unknown): boolean =>
-  value === null || (typeof value === 'number' && value >= 0);
+const isInfo: Guard<NodeInfo> = isRecord<NodeInfo>({
+  protocol: isCount,
+  node: isName,
+  job: isJob,
+  task: isMaybe(isIndex),
+  slots: isCount,
+  resources: isMaybe(areResources),
+  definition: isWord,
+  spec: isMaybe(isWord),
+  host: isWord,
+  addresses: isListOf(isWord, MOST_ADDRESSES),
+  pid: isCount,
+  version: isWord,
+  runtime: isWord,
+  freeMemory: isCount,
+  cores: isCount,
+  session: isMaybe(isName),
+  dropped: isMaybe(isCount),
+});
 
-function areVitals(value: unknown): boolean {
-  if (!isObject(value)) return false;
-  const { loopDelayMs, load, freeMemory } = value;
-  const isAmount = (amount: unknown): boolean =>
-    typeof amount === 'number' && Number.isFinite(amount) && amount >= 0;
-  return [loopDelayMs, load, freeMemory].every((each) => isMaybe(isAmount, each));
-}
+const isPositive = (value: unknown): value is number => isNumber(value) && value >= 0;
+const isAmount: Guard<Amount> = isEither(isNull, isPositive);
+
+const VITALS = {
+  loopDelayMs: isMaybe(isPositive),
+  load: isMaybe(isPositive),
+  freeMemory: isMaybe(isPositive),
+};
 
 type Control = Who | Ask | Alive | Hello | Bye | Welcome | Refused | Probe;
 
-const controls: Record<Control['kind'], (value: Record<string, unknown>) => boolean> = {
-  who: ({ run, token }) => isName(run) && isCount(token),
-  ask: ({ run, of }) => isName(run) && (of === '' || isName(of)),
-  alive: ({ run, token, host, pid, since, to }) =>
-    isName(run) &&
-    isCount(token) &&
-    isWord(host) &&
-    isCount(pid) &&
-    isWord(since) &&
-    isMaybe(isName, to),
-  hello: ({ info }) => isInfo(info),
-  bye: ({ node, session }) => isName(node) && isName(session),
-  welcome: ({ run, token, session, task, retries, setup, teardown, definition, ...durations }) =>
-    isName(run) &&
-    isCount(token) &&
-    isName(session) &&
-    isCount(task) &&
-    (retries === null || isMaybe(isCount, retries)) &&
-    isMaybe(isWord, definition) &&
-    [durations['cancelGraceMs'], durations['unavailableAfterMs']].every(isDuration) &&
-    [setup, teardown].every((each) => isMaybe(isText, each)),
-  refused: ({ run, token, phase, why }) =>
-    isName(run) && isCount(token) && isText(phase) && isText(why),
-  probe: ({ run, token, session }) => isName(run) && isCount(token) && isName(session),
-};
+const isControl = isMessage<Control>({
+  who: { run: isName, token: isCount },
+  ask: { run: isName, of: (of): of is string => of === '' || isName(of) },
+  alive: {
+    run: isName,
+    token: isCount,
+    host: isWord,
+    pid: isCount,
+    since: isWord,
+    to: isMaybe(isName),
+  },
+  hello: { info: isInfo },
+  bye: { node: isName, session: isName },
+  welcome: {
+    run: isName,
+    token: isCount,
+    session: isName,
+    task: isCount,
+    cancelGraceMs: isAmount,
+    retries: isAmount,
+    unavailableAfterMs: isAmount,
+    definition: isWord,
+    setup: isMaybe(isText),
+    teardown: isMaybe(isText),
+  },
+  refused: { run: isName, token: isCount, phase: isText, why: isText },
+  probe: { run: isName, token: isCount, session: isName },
+});
 
-function parse(bytes: Uint8Array): Record<string, unknown> | undefined {
+function parse(bytes: Uint8Array): unknown {
   try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
-    return isObject(value) ? value : undefined;
+    return JSON.parse(Buffer.from(bytes).toString('utf8'));
   } catch {
     return undefined;
   }
@@ -227,17 +247,9 @@ export function parseControl<K extends Control['kind']>(
   ...kinds: K[]
 ): Extract<Control, { kind: K }> | undefined {
   const value = parse(bytes);
-  if (value === undefined) return undefined;
-  const kind = value['kind'] as K;
-  if (!kinds.includes(kind) || !controls[kind](value)) return undefined;
-  if (kind === 'welcome') {
-    for (const name of ['cancelGraceMs', 'unavailableAfterMs']) {
-      value[name] ??= Number.POSITIVE_INFINITY;
-    }
-    const { retries = RETRIES } = value; // an older coordinator sends none
-    value['retries'] = retries ?? Number.POSITIVE_INFINITY;
-  }
-  return value as Extract<Control, { kind: K }>;
+  const isWanted = (control: Control): control is Extract<Control, { kind: K }> =>
+    kinds.some((kind) => kind === control.kind);
+  return isControl(value) && isWanted(value) ? value : undefined;
 }
 
 /**
@@ -249,7 +261,8 @@ export function parseControl<K extends Control['kind']>(
 export function parseUnprintable(
   bytes: Uint8Array,
 ): { info: NodeInfo; names: string[] } | undefined {
-  const given = parse(bytes)?.['info'];
+  const hello = parse(bytes);
+  const given = isObject(hello) ? hello['info'] : undefined;
   if (!isObject(given)) return undefined;
   const info = { ...given };
   const names: string[] = [];
@@ -260,21 +273,85 @@ export function parseUnprintable(
     info[name] = cleaned(value);
   }
   const { addresses } = info;
-  if (isListOf(isText, addresses) && addresses.some(isUnprintable)) {
+  if (isListOf(isText)(addresses) && addresses.some(isUnprintable)) {
     names.push('addresses');
     info['addresses'] = addresses.map((each) => (isUnprintable(each) ? cleaned(each) : each));
   }
   return names.length > 0 && isInfo(info) ? { info, names } : undefined;
 }
 
+const isReply: Guard<ProbeReply> = isRecord<ProbeReply>({
+  session: isEither(isNull, isName),
+  token: isCount,
+  vitals: isMaybe(isRecord<Vitals>(VITALS)),
+});
+
 /** @returns undefined if it is malformed */
 export function parseProbeReply(bytes: Uint8Array): ProbeReply | undefined {
   const value = parse(bytes);
-  if (value === undefined || !isCount(value['token'])) return undefined;
-  const { session, vitals } = value;
-  const isReply = (session === null || isName(session)) && isMaybe(areVitals, vitals);
-  return isReply ? (value as ProbeReply) : undefined;
+  return isReply(value) ? value : undefined;
 }
+
+/** A Date, which is text in JSON; `parseReport` makes a Date of it. */
+const isDate = (value: unknown): value is Date => isText(value) && !Number.isNaN(Date.parse(value));
+
+const PLACE = {
+  job: isText,
+  task: isMaybe(isCount),
+  since: isDate,
+};
+
+const isTask: Guard<TaskReadiness> = isRecord<TaskReadiness>({
+  ...PLACE,
+  task: isCount,
+  address: isMaybe(isText),
+  host: isMaybe(isText),
+  pid: isMaybe(isCount),
+  ready: isBoolean,
+  // `parseReport` makes 'unknown' of what is no phase.
+  phase: (phase): phase is TaskPhase => isText(phase),
+  cause: isMaybe(isText),
+  remedy: isMaybe(isText),
+  health: isMaybe(isRecord<NodeHealth>({ ...VITALS, roundTripMs: isNumber })),
+});
+
+const isWork: Guard<WorkReport> = isRecord<WorkReport>({
+  waiting: isCount,
+  oldest: isMaybe(isRecord<{ name: string; ms: number }>({ name: isText, ms: isNumber })),
+  blocked: isMaybe(isText),
+  running: isListOf(
+    isRecord<WorkReport['running'][number]>({ worker: isText, name: isText, ms: isNumber }),
+  ),
+  failures: isListOf(
+    isRecord<WorkReport['failures'][number]>({ name: isText, count: isCount, last: isText }),
+  ),
+});
+
+const isReport: Guard<CoordinatorReport> = isRecord<CoordinatorReport>({
+  run: isName,
+  report: isRecord<ReadinessReport>({
+    ready: isBoolean,
+    engine: isRecord<EngineReadiness>({
+      phase: (phase): phase is EnginePhase => isText(phase),
+      cause: isMaybe(isText),
+      remedy: isMaybe(isText),
+    }),
+    tasks: isListOf(isTask),
+  }),
+  leftOff: isCount,
+  turnedAway: isListOf(
+    isRecord<RefusedNode>({
+      ...PLACE,
+      host: isText,
+      pid: isCount,
+      phase: isText,
+      cause: isText,
+      remedy: isText,
+    }),
+  ),
+  work: isMaybe(isWork),
+  dropped: isCount,
+});
 
 /**
  * Reads the report of a coordinator, which may be of another version: phases that this version
@@ -283,64 +360,12 @@ export function parseProbeReply(bytes: Uint8Array): ProbeReply | undefined {
  * @returns undefined if it is malformed
  */
 export function parseReport(bytes: Uint8Array): CoordinatorReport | undefined {
-  const value = parse(bytes);
-  if (value === undefined) return undefined;
-  const { run, report, leftOff, turnedAway, dropped } = value;
-  if (!isName(run) || ![leftOff, dropped].every(isCount) || !isObject(report)) return undefined;
-  const { ready, engine, tasks } = report;
-  const isReport =
-    typeof ready === 'boolean' &&
-    isObject(engine) &&
-    isText(engine['phase']) &&
-    isReason(engine) &&
-    isListOf((task) => isTask(task) && typeof (task as TaskReadiness).ready === 'boolean', tasks) &&
-    isListOf((each) => isTask(each) && isText((each as RefusedNode).cause), turnedAway) &&
-    isMaybe(isWork, value['work']);
-  if (!isReport) return undefined;
-  const found = value as unknown as CoordinatorReport;
+  const found = parse(bytes);
+  if (!isReport(found)) return undefined;
   checkEnginePhase(found.report.engine);
   for (const task of found.report.tasks) checkTaskPhase(task);
   for (const each of [...found.report.tasks, ...found.turnedAway]) {
     each.since = new Date(each.since);
   }
   return found;
-}
-
-const isHealth = (value: unknown): boolean =>
-  areVitals(value) && typeof (value as Record<string, unknown>)['roundTripMs'] === 'number';
-
-const isMs = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value);
-
-function isWork(value: unknown): boolean {
-  if (!isObject(value)) return false;
-  const { waiting, oldest, blocked, running, failures } = value;
-  const hasTexts = (each: unknown, ...names: string[]): each is Record<string, unknown> =>
-    isObject(each) && names.every((name) => isText(each[name]));
-  return (
-    isCount(waiting) &&
-    isMaybe((each) => hasTexts(each, 'name') && isMs(each['ms']), oldest) &&
-    isMaybe(isText, blocked) &&
-    isListOf((each) => hasTexts(each, 'worker', 'name') && isMs(each['ms']), running) &&
-    isListOf((each) => hasTexts(each, 'name', 'last') && isCount(each['count']), failures)
-  );
-}
-
-const isReason = ({ cause, remedy }: Record<string, unknown>): boolean =>
-  isMaybe(isText, cause) && isMaybe(isText, remedy);
-
-function isTask(value: unknown): boolean {
-  if (!isObject(value)) return false;
-  const { job, task, address, host, pid, phase, since, health } = value;
-  return (
-    isMaybe(isHealth, health) &&
-    isText(job) &&
-    isMaybe(isCount, task) &&
-    isMaybe(isText, address) &&
-    isMaybe(isText, host) &&
-    isMaybe(isCount, pid) &&
-    isText(phase) &&
-    isText(since) &&
-    !Number.isNaN(Date.parse(since)) &&
-    isReason(value)
-  );
 }

@@ -1,9 +1,8 @@
 /**
- * The messages of a session, which go through its ReliableChannel: arrays, serialized by V8,
- * whose first element is the kind. Each argument list and result is packed to bytes by itself
- * before, so that a value that cannot be packed or read fails its own function only. Elements that
- * are long bytes are attached: the message has `undefined` in their places, and as its last
- * element the list of these places.
+ * The messages of a session, which go through its ReliableChannel: records, serialized by V8, whose
+ * `kind` tells which one each is. Each argument list and result is packed to bytes by itself before,
+ * so that a value that cannot be packed or read fails its own function only. Those bytes, if they are
+ * long, are attached: the message has `undefined` in their places.
  */
 
 import { deserialize, serialize } from 'node:v8';
@@ -16,41 +15,59 @@ import { VARIABLE_TYPES } from '../../native/binding.ts';
 import type { Fate, Resource } from '../../pool/worker/protocol.ts';
 import { decode } from '../../record/encoded-error.ts';
 import {
+  type Guard,
   isBoolean,
   isBytes,
   isCount,
+  isEither,
   isListOf,
   isMaybe,
+  isMessage,
+  isNull,
   isObject,
+  isOneOf,
+  isRecord,
   isText,
   isWord,
+  LONGEST_LIST,
 } from './shapes.ts';
 
+/** A call that a node is to run. */
+export type SentCall = {
+  id: number;
+  attempt: number;
+  name: string;
+  /** The packed arguments. */
+  bytes: Uint8Array;
+  perWorker?: readonly number[];
+  context?: string;
+  hasVariables?: boolean;
+  runTimeoutMs?: number;
+  isKeyed?: boolean;
+};
+
+/** `bytes`: the packed result, or an encoded error. `us`: how long the function ran. */
+export type SentResult = { id: number; state: 'ready' | 'failed'; bytes: Uint8Array; us: number };
+
 export type ToNode =
-  /**
-   * RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker, context,
-   * hasVariables, runTimeoutMs, isKeyed.
-   */
-  | ['run', ...unknown[]]
-  | ['cancel', id: number, reason: Uint8Array, replace: boolean]
-  /** The ids of closures. The node returns the closures among these that it has not started. */
-  | ['recall', ...number[]]
-  | ['resource', resource: PackedResource]
+  | { kind: 'run'; calls: readonly SentCall[] }
+  | { kind: 'cancel'; id: number; reason: Uint8Array; replace: boolean }
+  /** The node returns those of these calls that it has not started. */
+  | { kind: 'recall'; ids: readonly number[] }
+  | { kind: 'resource'; resource: PackedResource }
   /** Nobody has the data set or iterator any more. */
-  | ['forget', id: number]
+  | { kind: 'forget'; id: number }
   /** To a parameter server. An id of 0 wants no answer. */
-  | ['operate', id: number, ...ServerRequest]
-  /**
-   * To a worker: variables that its functions find. The first one, which may have none, starts the
-   * threads.
-   */
-  | ['defined', ...Definition[]]
+  | { kind: 'operate'; id: number; request: ServerRequest }
+  /** To a worker: variables that its functions find. The first one starts the threads. */
+  | { kind: 'defined'; definitions: readonly Definition[] }
   /** To a worker: the value for its 'operate', or an encoded error. */
-  | ['answer', id: number, ...Answer]
+  | { kind: 'answer'; id: number; answer: Answer }
   /** The stop record of the run. */
-  | ['stopped', stop: StopMessage]
-  /** The session is over; 'closed': because the program has closed the coordinator. */
-  | ['end', why?: 'closed'];
+  | { kind: 'stopped'; stop: StopMessage }
+  /** The session is over; `isClosed`: because the program has closed the coordinator. */
+  | { kind: 'end'; isClosed: boolean };
+
 /** A Request, or what only the coordinator asks of a parameter server. */
 export type ServerRequest =
   | Request
@@ -65,33 +82,30 @@ export type ServerRequest =
 export type PackedResource =
   | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
   | Exclude<Resource, { kind: 'dataset' }>;
-export const RUN_LENGTH = 9;
-/** A batch of closures or results that is longer than this is sent at once. */
+/** A batch of calls or results that is longer than this is sent at once. */
 export const LONG_BYTES: number = 64 * 1024;
 
 export type FromNode =
-  /** RESULT_LENGTH elements for each closure: id, state, packed value, microseconds. */
-  | ['results', ...unknown[]]
-  /** What the function of a closure has reported, each value packed. */
-  | ['progress', id: number, ...values: Uint8Array[]]
-  | ['returned', id: number, fate: Fate, cause: Uint8Array | null]
-  /** The function of a closure has run for its `runTimeoutMs`. */
-  | ['overdue', id: number]
-  /** A thread of the node has died (`cause` says why), or is blocked and cannot be ended. */
-  | ['thread', what: 'lost' | 'stuck', cause: Uint8Array | null]
-  | ['status', NodeStatus]
-  | ['stop', stop: StopMessage]
+  | { kind: 'results'; results: readonly SentResult[] }
+  /** What the function of a call has reported, each value packed. */
+  | { kind: 'progress'; id: number; values: readonly Uint8Array[] }
+  | { kind: 'returned'; id: number; fate: Fate; cause: Uint8Array | null }
+  /** The function of a call has run for its `runTimeoutMs`. */
+  | { kind: 'overdue'; id: number }
+  /** A thread of the node has died of `cause`; null: it is blocked and cannot be ended. */
+  | { kind: 'thread'; cause: Uint8Array | null }
+  | { kind: 'status'; status: NodeStatus }
+  | { kind: 'stop'; stop: StopMessage }
   /** A function of a worker asks for an operation on a variable. */
-  | ['operate', id: number, ...Request]
+  | { kind: 'operate'; id: number; request: Request }
   /** Of a parameter server: the value for an 'operate', or an encoded error. */
-  | ['answer', id: number, ...Answer]
-  /** The node takes no more closures, and leaves when the closures that it has are done. */
-  | ['leaving']
+  | { kind: 'answer'; id: number; answer: Answer }
+  /** The node takes no more calls, and leaves when those that it has are done. */
+  | { kind: 'leaving' }
   /** No thread of the node was ever set up, and each has failed to; they are started again. */
-  | ['setup-failed', cause: Uint8Array]
+  | { kind: 'setup-failed'; cause: Uint8Array }
   /** No worker thread lives on the node: the module cannot be imported there, for example. */
-  | ['failed', cause: Uint8Array];
-export const RESULT_LENGTH = 4;
+  | { kind: 'failed'; cause: Uint8Array };
 
 export type NodeStatus = {
   /**
@@ -99,7 +113,7 @@ export type NodeStatus = {
    */
   phase: TaskPhase;
   cause?: string;
-  /** How many threads of the node can take closures. */
+  /** How many threads of the node can take calls. */
   capacity: number;
   functions?: string[];
   restarts: number;
@@ -113,198 +127,197 @@ const CONTROLS = /(?!\n)\p{Cc}/gu;
 
 export type Packed = [message: Uint8Array, attached: readonly Uint8Array[]];
 
+/** What may be long: the records that have `bytes`, or bytes themselves. */
+type Part = Uint8Array | { readonly bytes: Uint8Array };
+
+const partsOf = (message: ToNode | FromNode): readonly Part[] => {
+  if (message.kind === 'run') return message.calls;
+  if (message.kind === 'results') return message.results;
+  return message.kind === 'progress' ? message.values : [];
+};
+
+const bytesOf = (part: Part): Uint8Array => (isBytes(part) ? part : part.bytes);
+
 export function pack(message: ToNode | FromNode): Packed {
-  const attached: Uint8Array[] = [];
-  const places: number[] = [];
-  for (const [place, element] of message.entries()) {
-    if (!isBytes(element) || element.byteLength < LONG_BYTES) continue;
-    attached.push(element);
-    places.push(place);
-  }
-  if (places.length === 0) return [serialize(message), attached];
-  const rest: unknown[] = [...message];
-  for (const place of places) rest[place] = undefined;
-  return [serialize([...rest, places]), attached];
+  const attached = partsOf(message)
+    .map(bytesOf)
+    .filter(({ byteLength }) => byteLength >= LONG_BYTES);
+  if (attached.length === 0) return [serialize(message), attached];
+  const isLong = (part: Part): boolean => bytesOf(part).byteLength >= LONG_BYTES;
+  const rest = partsOf(message).map((part) => {
+    if (!isLong(part)) return part;
+    return isBytes(part) ? undefined : { ...part, bytes: undefined };
+  });
+  const name = message.kind === 'run' ? 'calls' : message.kind === 'results' ? 'results' : 'values';
+  return [serialize({ ...message, [name]: rest }), attached];
 }
 
-/** Puts the attached bytes into their places. @returns false if the list of places is malformed */
-function putBack(message: unknown[], attached: readonly Uint8Array[]): boolean {
+/** Puts the attached bytes into their places. @returns false if there are not as many places */
+function putBack(message: Record<string, unknown>, attached: readonly Uint8Array[]): boolean {
   if (attached.length === 0) return true;
-  const places = message.pop();
-  if (!isListOf(isCount, places) || places.length !== attached.length) return false;
-  for (const [at, bytes] of attached.entries()) {
-    const place = places[at] as number;
-    if (place >= message.length || message[place] !== undefined) return false;
-    message[place] = bytes;
+  const parts: unknown = message['calls'] ?? message['results'] ?? message['values'];
+  if (!Array.isArray(parts) || parts.length > LONGEST_LIST) return false;
+  let next = 0;
+  for (const [place, part] of parts.entries()) {
+    if (part === undefined) parts[place] = attached[next++];
+    else if (!isBytes(part) && isObject(part) && part['bytes'] === undefined)
+      part['bytes'] = attached[next++];
   }
-  return true;
+  return next === attached.length;
 }
 
 /** Whether `value` is an encoded error (encoded-error.ts) that can be decoded. */
 const isEncodedError = (value: unknown): value is Uint8Array =>
   isBytes(value) && attempt(() => decode(value)) !== undefined;
-function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boolean): boolean {
-  if (values.length === 0 || values.length % size !== 0) return false;
-  for (let at = 0; at < values.length; at += size) {
-    if (!is(values.slice(at, at + size))) return false;
-  }
-  return true;
-}
 
-function isStop(value: unknown): value is StopMessage {
-  if (!isObject(value) || !isObject(value['requester'])) return false;
-  const { id, requester, error, at, isReported, isThrown } = value;
-  const { language, via, threadName, threadId, pid, host, worker, stack, signal } =
-    requester as Record<string, unknown>;
-  return (
-    isText(id) &&
-    id !== '' &&
-    isCount(at) &&
-    [isReported, isThrown].every((each) => isMaybe(isBoolean, each)) &&
-    (error === null || isEncodedError(error)) &&
-    (language === 'js' || language === 'native') &&
-    isText(via) &&
-    isText(threadName) &&
-    isCount(threadId) &&
-    isCount(pid) &&
-    [host, worker].every((each) => isMaybe(isWord, each)) &&
-    [stack, signal].every((each) => isMaybe(isText, each))
-  );
-}
+const isStop: Guard<StopMessage> = isRecord<StopMessage>({
+  id: (id): id is string => isText(id) && id !== '',
+  at: isCount,
+  isReported: isMaybe(isBoolean),
+  isThrown: isMaybe(isBoolean),
+  error: isEither(isEncodedError, isNull),
+  requester: isRecord<StopMessage['requester']>({
+    language: isOneOf('js', 'native'),
+    // Another version may have others.
+    via: (via): via is StopMessage['requester']['via'] => isText(via),
+    threadName: isText,
+    threadId: isCount,
+    pid: isCount,
+    host: isMaybe(isWord),
+    worker: isMaybe(isWord),
+    stack: isMaybe(isText),
+    signal: isMaybe((signal): signal is NodeJS.Signals => isText(signal)),
+  }),
+});
 
-function isResource(value: unknown): value is PackedResource {
-  if (!isObject(value) || !isCount(value['id'])) return false;
-  const { kind, name, args, dataset, record } = value;
-  if (kind === 'dataset') return isText(name) && isBytes(args);
-  return kind === 'iterator' ? isCount(dataset) : kind === 'broken' && isEncodedError(record);
-}
+const isDataset: Guard<Extract<PackedResource, { kind: 'dataset' }>> = isRecord<
+  Extract<PackedResource, { kind: 'dataset' }>
+>({ kind: isOneOf('dataset'), id: isCount, name: isText, args: isBytes, hasVariables: isBoolean });
+const isOtherResource = isMessage<Exclude<PackedResource, { kind: 'dataset' }>>({
+  iterator: { id: isCount, dataset: isCount },
+  broken: { id: isCount, record: isEncodedError },
+});
 
-function isStatus(value: unknown): value is NodeStatus {
-  if (!isObject(value)) return false;
-  const { phase, cause, capacity, functions, restarts, stuck, resources } = value;
-  return (
-    isText(phase) &&
-    isMaybe(isText, cause) &&
-    isMaybe(isCount, resources) &&
-    isMaybe((names) => isListOf(isText, names), functions) &&
-    [capacity, restarts, stuck].every(isCount)
-  );
-}
+const isStatus: Guard<NodeStatus> = isRecord<NodeStatus>({
+  // `unpackFromNode` makes 'unknown' of what is no phase.
+  phase: (phase): phase is TaskPhase => isText(phase),
+  cause: isMaybe(isText),
+  capacity: isCount,
+  functions: isMaybe(isListOf(isText)),
+  restarts: isCount,
+  stuck: isCount,
+  resources: isMaybe(isCount),
+});
 
-function isDefinition(value: unknown): value is Definition {
-  if (!isObject(value)) return false;
-  const { name, type, length, path } = value;
-  const isShape = isCount(type) && type < VARIABLE_TYPES.length && isCount(length);
-  return isText(name) && isShape && path === undefined; // of the coordinator's machine
-}
+const isDefinition: Guard<Definition> = isRecord<Definition>({
+  name: isText,
+  type: (type): type is number => isCount(type) && type < VARIABLE_TYPES.length,
+  length: isCount,
+  path: (path): path is undefined => path === undefined, // of the coordinator's machine
+});
 
 /** Whether a variable can be made with `value`. */
 const isInitial = (value: unknown): boolean => attempt(() => definitionOf('', value)) !== undefined;
 
-const isRequest = ([operation, name, closure, ordinal, value]: unknown[]): boolean =>
-  isText(name) &&
-  isCount(closure) &&
-  isCount(ordinal) &&
-  (operation === 'read' ||
-    ((operation === 'assign' || operation === 'assignAdd') && isInitial(value)));
-
-function isServerRequest(request: unknown[]): boolean {
+function isRequest(request: unknown): request is Request {
+  if (!Array.isArray(request) || request.length > 5) return false;
   const [operation, name, closure, ordinal, value] = request;
+  if (!isText(name) || !isCount(closure) || !isCount(ordinal)) return false;
+  if (operation === 'read') return true;
+  return (operation === 'assign' || operation === 'assignAdd') && isInitial(value);
+}
+
+function isServerRequest(request: unknown): request is ServerRequest {
   if (isRequest(request)) return true;
+  if (!Array.isArray(request) || request.length > 5) return false;
+  const [operation, name, closure, ordinal, value] = request;
   if (!isText(name) || !isCount(closure) || !isCount(ordinal)) return false;
   return operation === 'forget' || (operation === 'define' && isInitial(value));
 }
 
-const isAnswer = ([id, value, record]: unknown[]): boolean =>
-  isCount(id) && isMaybe(isEncodedError, record) && isMaybe(isInitial, value);
+function isAnswer(answer: unknown): answer is Answer {
+  if (!Array.isArray(answer) || answer.length > 2) return false;
+  const [value, record] = answer;
+  return (value === undefined || isInitial(value)) && isMaybe(isEncodedError)(record);
+}
 
-const isDuration = (value: unknown): boolean => typeof value === 'number' && value >= 0;
+const isDuration = (value: unknown): value is number => typeof value === 'number' && value >= 0;
 
-const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
-  run: (rest) =>
-    inGroups(
-      rest,
-      RUN_LENGTH,
-      ([id, attempts, name, args, perWorker, context, hasVariables, runTimeoutMs, isKeyed]) =>
-        isCount(id) &&
-        isCount(attempts) &&
-        isText(name) &&
-        isBytes(args) &&
-        isMaybe((list) => isListOf(isCount, list), perWorker) &&
-        isMaybe(isText, context) &&
-        typeof hasVariables === 'boolean' &&
-        isMaybe(isDuration, runTimeoutMs) &&
-        typeof isKeyed === 'boolean',
+const isToNode = isMessage<ToNode>({
+  run: {
+    calls: isListOf(
+      isRecord<SentCall>({
+        id: isCount,
+        attempt: isCount,
+        name: isText,
+        bytes: isBytes,
+        perWorker: isMaybe(isListOf(isCount)),
+        context: isMaybe(isText),
+        hasVariables: isMaybe(isBoolean),
+        runTimeoutMs: isMaybe(isDuration),
+        isKeyed: isMaybe(isBoolean),
+      }),
     ),
-  cancel: ([id, reason, replace]) =>
-    isCount(id) && isEncodedError(reason) && typeof replace === 'boolean',
-  recall: (rest) => rest.every(isCount),
-  resource: ([resource]) => isResource(resource),
-  forget: ([id]) => isCount(id),
-  operate: ([id, ...request]) => isCount(id) && isServerRequest(request),
-  defined: (rest) => rest.every(isDefinition),
-  answer: isAnswer,
-  stopped: ([stop]) => isStop(stop),
-  end: () => true,
-};
+  },
+  cancel: { id: isCount, reason: isEncodedError, replace: isBoolean },
+  recall: { ids: isListOf(isCount) },
+  resource: { resource: isEither(isDataset, isOtherResource) },
+  forget: { id: isCount },
+  operate: { id: isCount, request: isServerRequest },
+  defined: { definitions: isListOf(isDefinition) },
+  answer: { id: isCount, answer: isAnswer },
+  stopped: { stop: isStop },
+  end: { isClosed: isBoolean },
+});
 
-const FATES: readonly unknown[] = ['sent', 'running', 'ended'] satisfies Fate[];
-
-const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
-  results: (rest) =>
-    inGroups(
-      rest,
-      RESULT_LENGTH,
-      ([id, state, value, us]) =>
-        isCount(id) && (state === 0 || state === 1) && isBytes(value) && isCount(us),
+const isFromNode = isMessage<FromNode>({
+  results: {
+    results: isListOf(
+      isRecord<SentResult>({
+        id: isCount,
+        state: isOneOf('ready', 'failed'),
+        bytes: isBytes,
+        us: isCount,
+      }),
     ),
-  progress: ([id, ...values]) => isCount(id) && isListOf(isBytes, values),
-  returned: ([id, fate, cause]) =>
-    isCount(id) && FATES.includes(fate) && (cause === null || isEncodedError(cause)),
-  overdue: ([id]) => isCount(id),
-  thread: ([what, cause]) =>
-    what === 'lost' ? isEncodedError(cause) : what === 'stuck' && cause === null,
-  status: ([status]) => isStatus(status),
-  stop: ([stop]) => isStop(stop),
-  operate: ([id, ...request]) => isCount(id) && isRequest(request),
-  answer: isAnswer,
-  leaving: () => true,
-  'setup-failed': ([cause]) => isEncodedError(cause),
-  failed: ([cause]) => isEncodedError(cause),
-};
+  },
+  progress: { id: isCount, values: isListOf(isBytes) },
+  returned: {
+    id: isCount,
+    fate: isOneOf<Fate>('sent', 'running', 'ended'),
+    cause: isEither(isEncodedError, isNull),
+  },
+  overdue: { id: isCount },
+  thread: { cause: isEither(isEncodedError, isNull) },
+  status: { status: isStatus },
+  stop: { stop: isStop },
+  operate: { id: isCount, request: isRequest },
+  answer: { id: isCount, answer: isAnswer },
+  leaving: {},
+  'setup-failed': { cause: isEncodedError },
+  failed: { cause: isEncodedError },
+});
 
-function unpack(
-  [bytes, attached]: Packed,
-  shapes: Record<string, (rest: unknown[]) => boolean>,
-): unknown[] | undefined {
-  let message: unknown;
-  try {
-    message = deserialize(bytes);
-  } catch {
-    return undefined;
-  }
-  // Each element takes a byte at least: an array with more elements than bytes is sparse, and
-  // forged.
-  if (!Array.isArray(message) || message.length > bytes.byteLength) return undefined;
-  if (!putBack(message, attached) || !isText(message[0])) return undefined;
-  const [kind, ...rest] = message as [string, ...unknown[]];
-  return Object.hasOwn(shapes, kind) && shapes[kind]?.(rest) === true ? message : undefined;
+function unpack<M>([bytes, attached]: Packed, isOurs: Guard<M>): M | undefined {
+  const message = attempt<unknown>(() => deserialize(bytes));
+  if (!isObject(message) || !putBack(message, attached)) return undefined;
+  return isOurs(message) ? message : undefined;
 }
 
 /** @returns undefined if it is malformed */
 export const unpackToNode = (
   message: Uint8Array,
   attached: readonly Uint8Array[] = [],
-): ToNode | undefined => unpack([message, attached], toNode) as ToNode | undefined;
+): ToNode | undefined => unpack([message, attached], isToNode);
 
 /** @returns undefined if it is malformed */
 export function unpackFromNode(
   packed: Uint8Array,
   attached: readonly Uint8Array[] = [],
 ): FromNode | undefined {
-  const message = unpack([packed, attached], fromNode) as FromNode | undefined;
-  if (message?.[0] === 'status') {
-    const status = message[1];
+  const message = unpack([packed, attached], isFromNode);
+  if (message?.kind === 'status') {
+    const { status } = message;
     checkTaskPhase(status);
     if (status.cause !== undefined) status.cause = status.cause.replaceAll(CONTROLS, ' ');
   }
@@ -313,12 +326,8 @@ export function unpackFromNode(
 
 /** @returns undefined if it is malformed */
 export function unpackStop(bytes: Uint8Array): StopMessage | undefined {
-  try {
-    const value: unknown = deserialize(bytes);
-    return isStop(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = attempt<unknown>(() => deserialize(bytes));
+  return isStop(value) ? value : undefined;
 }
 
 /** Packs a stop for the broadcast, which goes through no session. */

@@ -41,7 +41,7 @@ export function fuzz(bytes: Uint8Array): void {
     mustKeep(unpackFromNode, pack, fromNode, 'a message of a node is kept');
   }
   must(
-    toNode === undefined || fromNode === undefined || toNode[0] === (fromNode[0] as string),
+    toNode === undefined || fromNode === undefined || toNode.kind === fromNode.kind,
     'a message has one kind',
   );
   const stop = unpackStop(bytes);

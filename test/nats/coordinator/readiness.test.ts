@@ -260,8 +260,8 @@ it('a worker of another version', async () => {
   const wire = readdirSync(dist).filter((name) => {
     if (!name.endsWith('.js')) return false;
     const text = readFileSync(join(dist, name), 'utf8');
-    if (!text.includes('protocol: 6,')) return false;
-    writeFileSync(join(dist, name), text.replace('protocol: 6,', 'protocol: 7,'));
+    if (!text.includes('protocol: 7,')) return false;
+    writeFileSync(join(dist, name), text.replace('protocol: 7,', 'protocol: 8,'));
     return true;
   });
   expect(wire).toHaveLength(1);
@@ -269,10 +269,10 @@ it('a worker of another version', async () => {
   const worker = work({ cli: other.cli });
   const error = await whyNotReady(coordinator, hasPhase('version-mismatch'));
   expect(error.message).toMatch(
-    /version-mismatch for .*: the worker speaks protocol 7 \(allstop [\d.]+\), the coordinator protocol 6\. What to do: install the same version/,
+    /version-mismatch for .*: the worker speaks protocol 8 \(allstop [\d.]+\), the coordinator protocol 7\. What to do: install the same version/,
   );
   const { cause, found } = await diagnosed('worker:0');
-  expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 7/);
+  expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 8/);
   // The task shows the worker, so the worker has no line of its own.
   expect(found.checks.filter(({ name }) => name === 'node')).toEqual([]);
   expect(problemsOf(found)[0]?.detail).toMatch(

@@ -201,9 +201,10 @@ describe('a large variable', () => {
 describe('a definition that a coordinator sends', () => {
   it('names no memory, which would be of another machine', () => {
     const definition = { name: 'large', type: 1, length: 5 };
-    expect(unpackToNode(serialize(['defined', definition]))).toEqual(['defined', definition]);
+    const message = { kind: 'defined', definitions: [definition] };
+    expect(unpackToNode(serialize(message))).toEqual(message);
     const forged = { ...definition, path: '/proc/1/fd/3' };
-    expect(unpackToNode(serialize(['defined', forged]))).toBe(undefined);
+    expect(unpackToNode(serialize({ ...message, definitions: [forged] }))).toBe(undefined);
   });
 });
 
@@ -213,7 +214,7 @@ describe('a server that refuses its part of an update', () => {
     const lines = [0, 1].map(() => {
       const line: NodeLine = {
         post: (message) => {
-          if (message[0] === 'operate') sent.push([line, message[1], message[2]]);
+          if (message.kind === 'operate') sent.push([line, message.id, message.request[0]]);
         },
         isRunning: () => true,
       };

@@ -77,7 +77,7 @@ const text = (value: unknown): Uint8Array =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 
 const info = {
-  protocol: 6,
+  protocol: 7,
   node: 'n',
   job: 'worker',
   slots: 1,
@@ -92,10 +92,10 @@ const info = {
 };
 
 /** Sparse: a few bytes that claim to be four billion elements. */
-function holes(kind: string): unknown[] {
-  const list: unknown[] = [kind];
-  list.length = 2 ** 32 - 1;
-  return list;
+function holes(): object {
+  const results: unknown[] = [];
+  results.length = 2 ** 32 - 1;
+  return { kind: 'results', results };
 }
 
 const requester = { language: 'js', via: 'x', threadName: 't', threadId: 0, pid: 1 };
@@ -113,7 +113,7 @@ const NONSENSE: Uint8Array[] = [
   Buffer.from([0xff, 0x0f, 0x00, 0xfe, 0x80]),
   Buffer.alloc(64 * 1024, 0xa5),
   serialize({ isPolluted: true }),
-  serialize(holes('results')),
+  serialize(holes()),
   ...stopsWithNoError,
   ...Array.from({ length: stop.length - 1 }, (_, length) => stop.subarray(0, length)),
 ];
@@ -348,15 +348,16 @@ describe('in the place of a true message of a session', () => {
     return Buffer.concat([header, payload]);
   }
 
-  const message = serialize(['results', 1, 0, Buffer.from('x'), 1]);
+  const result = { id: 1, state: 'ready', bytes: Buffer.from('x'), us: 1 };
+  const message = serialize({ kind: 'results', results: [result] });
   const payloads: [string, Uint8Array][] = [
     ['truncated', message.subarray(0, message.length - 4)],
-    ['of another shape', serialize(['results', 'one', 0, Buffer.from('x'), 1])],
-    ['of no known kind', serialize(['constructor', 1])],
-    ['made of holes', serialize(holes('results'))],
+    ['of another shape', serialize({ kind: 'results', results: [{ ...result, id: 'one' }] })],
+    ['of no known kind', serialize({ kind: 'constructor', id: 1 })],
+    ['made of holes', serialize(holes())],
     [
       'with an error that cannot be read',
-      serialize(['failed', Buffer.from('ASE\u0001\u0001\u00ff')]),
+      serialize({ kind: 'failed', cause: Buffer.from('ASE\u0001\u0001\u00ff') }),
     ],
   ];
 
@@ -419,7 +420,10 @@ describe('in the place of a true message of a session', () => {
     const again = worker.next('session');
     stranger.publish(
       `allstop.c.down.${session}`,
-      frameOf(down.seq + 1, serialize(['cancel', 1, Buffer.from('garbage'), false])),
+      frameOf(
+        down.seq + 1,
+        serialize({ kind: 'cancel', id: 1, reason: Buffer.from('garbage'), replace: false }),
+      ),
     );
     await again;
     await works();

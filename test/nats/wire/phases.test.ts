@@ -10,14 +10,15 @@ const since = new Date(0);
 describe('a phase that this version does not know', () => {
   it("of a node is 'unknown', and its cause quotes it", () => {
     const status = { phase: 'warming-up', capacity: 1, restarts: 0, stuck: 0 };
-    expect(unpackFromNode(serialize(['status', status]))).toEqual([
-      'status',
-      { ...status, phase: 'unknown', cause: quoted },
-    ]);
-    expect(unpackFromNode(serialize(['status', { ...status, cause: 'cold' }]))).toMatchObject([
-      'status',
-      { phase: 'unknown', cause: `${quoted}: cold` },
-    ]);
+    const received = (sent: object): unknown =>
+      unpackFromNode(serialize({ kind: 'status', status: sent }));
+    expect(received(status)).toEqual({
+      kind: 'status',
+      status: { ...status, phase: 'unknown', cause: quoted },
+    });
+    expect(received({ ...status, cause: 'cold' })).toMatchObject({
+      status: { phase: 'unknown', cause: `${quoted}: cold` },
+    });
   });
 
   it("in a coordinator's report is 'unknown', and the rest of the report stays", () => {
@@ -52,11 +53,14 @@ describe('a phase that this version does not know', () => {
 
   it.each(['constructor', '__proto__', ''])('is not a property of every object: %j', (phase) => {
     const status = { phase, capacity: 1, restarts: 0, stuck: 0 };
-    expect(unpackFromNode(serialize(['status', status]))?.[1]).toMatchObject({ phase: 'unknown' });
+    expect(unpackFromNode(serialize({ kind: 'status', status }))).toMatchObject({
+      status: { phase: 'unknown' },
+    });
   });
 });
 
 it('a phase that this version knows stays as it is', () => {
   const status = { phase: 'import-failed', cause: 'c', capacity: 0, restarts: 0, stuck: 0 };
-  expect(unpackFromNode(serialize(['status', status]))).toEqual(['status', status]);
+  const message = { kind: 'status', status };
+  expect(unpackFromNode(serialize(message))).toEqual(message);
 });
