@@ -135,6 +135,8 @@ export class JetStream {
   streams = new Map();
   /** Set: nothing is stored any more, as on a disk that is full. */
   isFull = false;
+  /** Is told what was stored. */
+  onStored;
 
   constructor({ clock, random = Math.random, domain }) {
     this.#clock = clock;
@@ -276,6 +278,7 @@ export class JetStream {
     }
     gone = gone.filter((each) => each !== seq);
     if (gone.length > 0) this.#append(stream, { kind: 'remove', seqs: gone });
+    this.onStored?.(config.name, message);
     const domain = this.domain === undefined ? {} : { domain: this.domain };
     this.#reply(server, message, { stream: config.name, ...domain, seq });
     for (const consumer of stream.consumers.values()) this.#pump(stream, consumer);

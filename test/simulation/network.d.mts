@@ -7,4 +7,7 @@ export class Network {
   mend(from: unknown, to: unknown): void;
 }
 
-export function useNetwork(network: Network, hostOf?: () => string): () => void;
+export function useNetwork(
+  network: Network,
+  placeOf?: () => { host: string; name: string },
+): () => void;

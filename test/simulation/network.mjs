@@ -121,15 +121,20 @@ class Connection {
   #client;
   #listener;
   #isOver = false;
+  /** Takes back that the connection ends with its place. */
+  #forget;
 
   /** @param listener - `onData`, `onClose`, called in the client's place */
-  constructor(network, host, server, listener) {
+  constructor(network, { host, name }, server, listener) {
+    const { bind = (fn) => fn, onDeath } = network.clock;
     this.#there = network.way(host, server);
     this.#back = network.way(server, host);
-    this.#listener = listener;
+    const { onData, onClose } = listener;
+    this.#listener = { onData: bind(onData), onClose: bind(onClose) };
+    this.#forget = onDeath?.(() => this.close());
     const send = (bytes) => this.#back.carry(bytes.length, () => this.#arrive(bytes));
     const close = () => this.#back.carry(0, () => this.#closeHere());
-    this.#client = server.connect({ send, close });
+    this.#client = server.connect({ send, close, by: name });
   }
 
   #arrive(bytes) {
@@ -139,17 +144,19 @@ class Connection {
   #closeHere() {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#forget?.();
     this.#listener.onClose();
   }
 
   send(bytes) {
-    this.#there.carry(bytes.length, () => this.#client.receive(bytes));
+    if (!this.#isOver) this.#there.carry(bytes.length, () => this.#client.receive(bytes));
   }
 
   /** The client ends the connection; the server hears of it later. */
   close() {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#forget?.();
     this.#there.carry(0, () => this.#client.closed());
   }
 }
@@ -160,9 +167,12 @@ const refused = (address) =>
 /**
  * Calls `onData` and `onClose` of the listener from now on.
  *
- * @param done - called with an error, or without and with the connection
+ * @param answer - called with an error, or with what makes the connection
  */
-export function dial(network, host, address, listener, done) {
+export function dial(network, place, address, listener, answer) {
+  const { host } = place;
+  const { bind = (fn) => fn } = network.clock;
+  const done = bind(answer);
   const server = network.serverAt(address);
   const [there, back] = [
     network.way(host, server ?? address),
@@ -173,12 +183,13 @@ export function dial(network, host, address, listener, done) {
       back.carry(64, () => done(refused(address)));
       return;
     }
-    back.carry(64, () => done(undefined, new Connection(network, host, server, listener)));
+    const open = () => new Connection(network, place, server, listener);
+    back.carry(64, () => done(undefined, open));
   });
 }
 
 /** What the official client uses in place of a socket. */
-export const transportOf = (network, hostOf, { errors, deferred }) =>
+export const transportOf = (network, placeOf, { errors, deferred }) =>
   class SimulatedTransport {
     lang = 'nats.js';
     version = '3.4.0';
@@ -202,11 +213,10 @@ export const transportOf = (network, hostOf, { errors, deferred }) =>
         greeted.reject(new Error('the connection was closed'));
         this.#end();
       };
-      dial(network, hostOf(), address, { onData, onClose }, (error, connection) => {
+      dial(network, placeOf(), address, { onData, onClose }, (error, open) => {
         if (error !== undefined) {
           greeted.reject(new errors.ConnectionError('connection refused', { cause: error }));
-        } else if (this.#isDone) connection.close();
-        else this.#connection = connection;
+        } else if (!this.#isDone) this.#connection = open();
       });
       await greeted;
       this.#isConnected = true;
@@ -266,16 +276,16 @@ export const transportOf = (network, hostOf, { errors, deferred }) =>
 /**
  * From now on the official client of this process connects through `network`.
  *
- * @param hostOf - the name of the place where the running code is
+ * @param placeOf - where the running code is: its host, and its name
  * @returns what undoes that
  */
-export function useNetwork(network, hostOf = () => 'here') {
+export function useNetwork(network, placeOf = () => ({ host: 'here', name: 'here' })) {
   // The client makes its transports by this property, which the package does not export.
   const entry = require.resolve('@nats-io/transport-node');
   const transports = require(join(dirname(entry), 'lib', 'node_transport.js'));
   const { NodeTransport } = transports;
   const core = require('@nats-io/nats-core/internal');
-  transports.NodeTransport = transportOf(network, hostOf, core);
+  transports.NodeTransport = transportOf(network, placeOf, core);
   return () => {
     transports.NodeTransport = NodeTransport;
   };

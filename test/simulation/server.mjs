@@ -30,13 +30,19 @@ class Client {
   wantsHeaders = false;
   wantsNoResponders = false;
   user;
+  /** The name of the client's place, for histories. */
+  by;
 
-  constructor(server, id, { send, close }) {
+  constructor(server, id, { send, close, by }) {
     this.#server = server;
     this.id = id;
+    this.by = by;
     this.#send = send;
     this.#close = close;
-    this.#line(`INFO ${JSON.stringify(server.info(id))}`);
+  }
+
+  greet() {
+    this.#line(`INFO ${JSON.stringify(this.#server.info(this.id))}`);
     this.#ping();
   }
 
@@ -71,6 +77,10 @@ class Client {
   }
 
   receive(bytes) {
+    if (!this.#server.has(this)) {
+      this.#close(); // of a server that was down meanwhile: it knows no such connection
+      return;
+    }
     this.#pings = 0;
     let rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
     for (;;) {
@@ -310,9 +320,11 @@ export class Server {
   // ---------------------------------------------------------------- clients
 
   connect(line) {
+    if (!this.isUp) line.close();
     this.#ids += 1;
     const client = new Client(this, this.#ids, line);
     this.#clients.add(client);
+    client.greet();
     return client;
   }
 

@@ -35,6 +35,9 @@ export async function askJetStream(
 /** The codes of the server: JetStream is not enabled, for the account, or at all. */
 const NOT_ENABLED: readonly unknown[] = [10039, 10076];
 
+/** The codes of the server: JetStream does not answer now; servers for a bucket's copies are away. */
+const NOT_NOW: readonly unknown[] = [10008, 10005];
+
 /**
  * The client says "not enabled" whenever nobody answers, as while JetStream elects a leader. Then the
  * error becomes that of a JetStream that is silent, and so does a timeout: the server itself has
@@ -56,7 +59,10 @@ export function failureOfJetStream(
   }
   const isSilent = chain.some(
     ({ name, message, code }) =>
-      name === 'TimeoutError' || name === 'NoResponders' || message === 'timeout' || code === 10008,
+      name === 'TimeoutError' ||
+      name === 'NoResponders' ||
+      message === 'timeout' ||
+      NOT_NOW.includes(code),
   );
   return isSilent ? new SilentJetStream(error) : error;
 }

@@ -1,0 +1,189 @@
+/**
+ * The judges of a history: each says what must never happen, whatever the plan. A judge gives the
+ * violations that it finds, as texts.
+ */
+
+/** After a fault the cluster may take so long until all is as it was. */
+const RECOVERY_MS = 15_000;
+/** What a call of the program waits at most while nothing is wrong, besides its function's time. */
+const RETRIES = 3;
+/** The whole time without servers after which a cluster may fail. */
+const AWAY_MS = 45_000;
+
+/** Faults, and what else may cost a call an attempt or time. */
+const FAULTS = ['crash', 'freeze', 'cut', 'slow', 'serverCrash', 'secret', 'leave', 'full'];
+
+const by = (history, what) => history.filter((event) => event.what === what);
+
+/** When something was wrong: [from, to], with the time of recovery, joined where they overlap. */
+function troubles(history, plan) {
+  const own = plan.steps
+    .filter(({ kind }) => FAULTS.includes(kind))
+    .map(({ at, ms = 0 }) => [at, at + ms + RECOVERY_MS]);
+  const deaths = by(history, 'dies').map(({ at }) => [at, at + RECOVERY_MS]);
+  const joined = [];
+  for (const [from, to] of [...own, ...deaths].toSorted(([one], [other]) => one - other)) {
+    const last = joined.at(-1);
+    if (last !== undefined && from <= last[1]) last[1] = Math.max(last[1], to);
+    else joined.push([from, to]);
+  }
+  return joined;
+}
+
+/** The name of the process that an event belongs to. */
+const processOf = (place) => place.split('/')[0];
+
+/** By id: a call with all that is told of it. */
+function callsOf(history) {
+  const calls = new Map();
+  for (const event of by(history, 'calls')) {
+    calls.set(event.id, { ...event, settled: [], begun: [] });
+  }
+  for (const event of by(history, 'settles')) calls.get(event.id)?.settled.push(event);
+  for (const event of by(history, 'begins')) calls.get(event.id)?.begun.push(event);
+  return calls;
+}
+
+/** How often the plan, and not a function, may have cost a call an attempt. */
+function lossesOf(history, plan) {
+  const deaths = by(history, 'dies').filter(({ why }) => why !== 'a function').length;
+  const cuts = plan.steps.filter(({ kind }) => FAULTS.includes(kind) && kind !== 'crash').length;
+  return deaths + cuts;
+}
+
+export const judges = {
+  /** Every call settles once, unless its program has died. */
+  settlesOnce(history) {
+    const exited = new Set(by(history, 'exits').map(({ name }) => name));
+    return [...callsOf(history).values()].flatMap(({ id, place, settled }) => {
+      if (settled.length > 1) return [`${id} settled ${settled.length} times`];
+      const isLeft = settled.length === 0 && exited.has(processOf(place));
+      return isLeft ? [`${id} never settled, and its program has ended`] : [];
+    });
+  },
+
+  /** A result is that of its call. */
+  isRight(history) {
+    return [...callsOf(history).values()].flatMap(({ id, is, settled }) =>
+      settled
+        .filter(({ how, value }) => how === 'ok' && value !== is)
+        .map(({ value }) => `${id} gave ${value}, not ${is}`),
+    );
+  },
+
+  /** The items of a map come out once each, in order, and all. */
+  mapsInOrder(history) {
+    return by(history, 'maps').flatMap(({ id, count }) => {
+      const items = by(history, 'item').filter((each) => each.id === id);
+      const wrong = items.filter(({ value }, place) => value !== place ** 2);
+      const isWhole = by(history, 'mapped').some((each) => each.id === id && each.how === 'ok');
+      if (wrong.length > 0) return [`${id}: item ${items.indexOf(wrong[0])} is ${wrong[0].value}`];
+      return isWhole && items.length !== count ? [`${id} gave ${items.length} of ${count}`] : [];
+    });
+  },
+
+  /** Nobody fails who has done no wrong, and for whom nobody else's fault is enough. */
+  sparesInnocents(history, plan) {
+    const wrong = troubles(history, plan);
+    const losses = lossesOf(history, plan);
+    const hasRivals = plan.steps.filter(({ kind }) => kind === 'program').length > 1;
+    const longest = Math.max(0, ...wrong.map(([from, to]) => to - from));
+    const isExcused = ({ kind, isCancelled, begun }, { how, message }) => {
+      if (how === 'ok') return kind !== 'poison';
+      if (how === 'AbortError') return isCancelled === true;
+      if (how === 'FailedPreconditionError') return hasRivals;
+      if (how === 'DeadlineExceededError') return kind === 'deadline';
+      if (how !== 'UnavailableError') return false;
+      if (kind === 'poison') return true;
+      if (/available for/.test(message)) return longest > AWAY_MS;
+      return losses > RETRIES && begun.length > RETRIES;
+    };
+    const calls = [...callsOf(history).values()].flatMap((call) =>
+      call.settled
+        .filter((settled) => !isExcused(call, settled))
+        .map(({ how, message = '' }) => `${call.id} (${call.kind}): ${how} ${message}`),
+    );
+    const maps = by(history, 'mapped').flatMap(({ id, how, message = '' }) => {
+      const isFine = how === 'ok' || (how === 'FailedPreconditionError' && hasRivals);
+      return isFine || (losses > RETRIES && how === 'UnavailableError')
+        ? []
+        : [`${id}: ${how} ${message}`];
+    });
+    return [...calls, ...maps];
+  },
+
+  /** A function begins again only because of a loss. */
+  beginsSeldom(history, plan) {
+    const losses = lossesOf(history, plan);
+    return [...callsOf(history).values()].flatMap(({ id, kind, begun }) => {
+      const most = kind === 'poison' ? RETRIES + 1 : 2 + losses;
+      const isKeyed = kind === 'keyed';
+      return begun.length > most && !isKeyed ? [`${id} began ${begun.length} times`] : [];
+    });
+  },
+
+  /** The result of a key is made once, unless what was made is lost. */
+  makesKeysOnce(history, plan) {
+    const losses = lossesOf(history, plan);
+    const keys = new Set(
+      by(history, 'calls').flatMap(({ key }) => (key === undefined ? [] : [key])),
+    );
+    return [...keys].flatMap((key) => {
+      const made = by(history, 'ends').filter(({ id }) => id === key);
+      return made.length > 1 + losses ? [`${key} was made ${made.length} times`] : [];
+    });
+  },
+
+  /** Some time after the last fault one program has the cluster, and the others know it. */
+  hasOneHolder(history) {
+    const calm = by(history, 'calm')[0]?.at ?? 0;
+    const holders = new Set(
+      by(history, 'settles')
+        .filter(({ at, how }) => how === 'ok' && at > calm + RECOVERY_MS)
+        .map(({ place }) => processOf(place)),
+    );
+    return holders.size > 1 ? [`${[...holders].join(' and ')} have the cluster`] : [];
+  },
+
+  /** A program that has learnt of its end writes nothing any more. */
+  writesNothingLost(history) {
+    const learnt = new Map();
+    const found = [];
+    for (const { at, place, what, how, by: who, subject } of history) {
+      const program = what === 'stored' ? who : processOf(place);
+      const isEnd = (what === 'settles' || what === 'mapped') && how === 'FailedPreconditionError';
+      if (isEnd && !learnt.has(program)) learnt.set(program, at);
+      if (what === 'stored' && learnt.get(program) < at) found.push(`${program} wrote ${subject}`);
+    }
+    return found;
+  },
+
+  /** Every program comes to its end. */
+  ends(history) {
+    return by(history, 'unfinished').map(({ error }) => error);
+  },
+
+  /** Nothing is thrown that nobody catches, and nobody is warned of what is right. */
+  isQuiet(history) {
+    return [...by(history, 'uncaught'), ...by(history, 'warning')].map(
+      ({ place, what, error, message }) => `${place}: ${what} ${error ?? message}`,
+    );
+  },
+
+  /** What a server has of clients is bounded by the processes that there are. */
+  isBounded(history, plan) {
+    const processes = plan.steps.filter(({ kind }) => ['node', 'program'].includes(kind)).length;
+    const clients = by(history, 'over').flatMap((each) => each.clients);
+    const sum = clients.reduce((total, each) => total + each, 0);
+    // Each has one connection; the last of one that has died may not be given up yet.
+    const most = 2 * processes + by(history, 'dies').length;
+    return sum > most ? [`${sum} clients of ${processes} processes`] : [];
+  },
+};
+
+/** @returns what each judge has found, as [judge, text] */
+export function judge(history, plan) {
+  return Object.entries(judges).flatMap(([name, of]) =>
+    of(history, plan).map((text) => [name, text]),
+  );
+}

@@ -1,0 +1,11 @@
+/** What the simulation uses of the package, in one bundle (build.mjs). */
+
+export * from '../../lib/cluster/index.ts';
+export { Attachment, attachmentOf } from '../../lib/coordinator/attachment.ts';
+export { Coordinator } from '../../lib/coordinator/coordinator.ts';
+export { binding } from '../../lib/native/native.ts';
+export { checkConnectionOptions } from '../../lib/nats/connection/connection-options.ts';
+export * from '../../lib/nats/index.ts';
+export { ClusterNode } from '../../lib/nats/node/node.ts';
+export { callsAreAsked } from '../../lib/pool/worker/call-store.ts';
+export { runClusterThread } from '../../lib/pool/worker/worker-thread.ts';

@@ -1,0 +1,151 @@
+/** The program of the simulation: it calls functions of the cluster, and tells what came of it. */
+
+import { tell } from './history.mjs';
+
+const PROBE_MS = 1_000;
+const KEYED_MS = 100;
+
+/** What an error says. */
+const facts = (error) => ({
+  how: error?.name ?? String(error),
+  code: error?.code,
+  message: String(error?.message).slice(0, 160),
+});
+
+class Program {
+  #cluster;
+  #time;
+  #count = 0;
+  /** This program has learnt that another has the cluster. */
+  #isLost = false;
+
+  constructor(cluster, time) {
+    this.#cluster = cluster;
+    this.#time = time;
+  }
+
+  get #id() {
+    this.#count += 1;
+    return `${this.#time.place.name}/${this.#count}`;
+  }
+
+  /** Tells of a call, and how it settles. */
+  async #call(kind, make, about = {}) {
+    const id = this.#id;
+    tell('calls', { id, kind, ...about });
+    try {
+      const value = await make(id);
+      tell('settles', { id, how: 'ok', value });
+      return value;
+    } catch (error) {
+      if (error?.name === 'FailedPreconditionError') this.#isLost = true;
+      tell('settles', { id, ...facts(error) });
+      return undefined;
+    }
+  }
+
+  async #every(count, everyMs, make) {
+    const all = [];
+    for (let at = 0; at < count && !this.#isLost; at += 1) {
+      all.push(make(at));
+      if (everyMs > 0) await this.#time.sleep(everyMs);
+    }
+    await Promise.all(all);
+  }
+
+  async calls({ count, everyMs, ms, options = {} }) {
+    await this.#every(count, everyMs, (number) =>
+      this.#call('run', (id) => this.#cluster.run('square', [{ id, number, ms }], options), {
+        is: number * number,
+      }),
+    );
+  }
+
+  async cancelled({ count, everyMs, ms, afterMs }) {
+    await this.#every(count, everyMs, async (number) => {
+      const controller = new AbortController();
+      const cancel = this.#time.sleep(afterMs).then(() => controller.abort());
+      const { signal } = controller;
+      const run = (id) => this.#cluster.run('square', [{ id, number, ms }], { signal });
+      await this.#call('run', run, { is: number * number, isCancelled: true });
+      await cancel;
+    });
+  }
+
+  async deadlines({ count, everyMs, ms, timeoutMs }) {
+    await this.#every(count, everyMs, (number) => {
+      const run = (id) => this.#cluster.run('square', [{ id, number, ms }], { timeoutMs });
+      return this.#call('deadline', run, { is: number * number });
+    });
+  }
+
+  async poison({ count, everyMs, retries }) {
+    await this.#every(count, everyMs, () =>
+      this.#call('poison', (id) => this.#cluster.run('poison', [{ id }], { retries })),
+    );
+  }
+
+  async map({ count, ms }) {
+    const id = this.#id;
+    tell('maps', { id, count });
+    const items = Array.from({ length: count }, (_, number) => ({
+      id: `${id}.${number}`,
+      number,
+      ms,
+    }));
+    try {
+      let at = 0;
+      for await (const value of this.#cluster.map('square', items)) {
+        tell('item', { id, at, value });
+        at += 1;
+      }
+      tell('mapped', { id, how: 'ok' });
+    } catch (error) {
+      if (error?.name === 'FailedPreconditionError') this.#isLost = true;
+      tell('mapped', { id, ...facts(error) });
+    }
+  }
+
+  async keyed({ count, everyMs, keys }) {
+    await this.#every(count, everyMs, (at) => {
+      const number = at % keys;
+      const key = `k${number}`;
+      // The arguments of a key are the same in every call.
+      const work = { id: key, number, ms: KEYED_MS * number };
+      const run = () => this.#cluster.run('square', [work], { key });
+      return this.#call('keyed', run, { key, is: number * number });
+    });
+  }
+
+  /** Calls a function now and then, as long as this program has the cluster. */
+  async hold({ untilMs }) {
+    while (this.#time.ms < untilMs && !this.#isLost) {
+      const run = (id) => this.#cluster.run('square', [{ id, number: 2, ms: 5 }]);
+      await this.#call('probe', run, { is: 4 });
+      await this.#time.sleep(PROBE_MS);
+    }
+  }
+
+  async run(works) {
+    await Promise.all(
+      works.map(async ({ kind, at, ...work }) => {
+        await this.#time.sleep(at);
+        await this[kind](work);
+      }),
+    );
+    tell('is done', { isLost: this.#isLost });
+  }
+}
+
+export async function runProgram({ allstop, strategy, works, time }) {
+  const { ClusterCoordinator, NatsStrategy, NatsResults } = allstop;
+  const { servers, connect, replicas } = strategy;
+  const results = new NatsResults({ servers, connect, bucket: 'results', replicas });
+  const cluster = new ClusterCoordinator(new NatsStrategy(strategy), { results });
+  for (const event of ['disconnected', 'reconnected', 'workerLost', 'workerRestored']) {
+    cluster.on(event, () => tell(event));
+  }
+  const program = new Program(cluster, time);
+  await program.run(works);
+  await cluster.close().catch((error) => tell('close fails', facts(error)));
+}

@@ -1,0 +1,116 @@
+/**
+ * Runs the simulated cluster for some seeds, and says what the judges have found.
+ *
+ *   node test/simulation/run.mjs                             50 seeds, from 1 on
+ *   node test/simulation/run.mjs --seeds N --seed S          N seeds, from S on
+ *   node test/simulation/run.mjs --seed S --show             the history of one seed
+ *   node test/simulation/run.mjs --story NAME                one plan of stories.mjs
+ *   node test/simulation/run.mjs --mutants                   how soon each planted fault is found
+ *
+ * A violation is shown with the shortest plan that still has it, and with its history.
+ */
+
+import { fork } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { build } from './build.mjs';
+import { mutants } from './mutants.mjs';
+
+const SEEDS = 50;
+/** Seeds that a child gets at once: the first may take longer, since code is compiled. */
+const BATCH = 10;
+/** Of a mutant, which has to be found. */
+const MOST_SEEDS = 400;
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string' },
+    seed: { type: 'string', default: '1' },
+    show: { type: 'boolean', default: false },
+    mutants: { type: 'boolean', default: false },
+    mutant: { type: 'string' },
+    story: { type: 'string' },
+  },
+});
+
+/** Runs seeds in children. Ends early when `onResult` returns false. */
+async function run(url, seeds, onResult) {
+  const left = [...seeds];
+  let isOver = false;
+  const work = async () => {
+    const child = fork(fileURLToPath(new URL('child.mjs', import.meta.url)), [url.href]);
+    const exited = new Promise((resolve) => child.once('exit', resolve));
+    const next = () => {
+      const batch = isOver ? [] : left.splice(0, BATCH);
+      child.send({ seeds: batch });
+    };
+    child.on('message', (message) => {
+      if (message.isDone) next();
+      else if (!isOver && onResult(message) === false) isOver = true;
+    });
+    next();
+    const code = await exited;
+    if (code !== 0) throw new Error(`A simulation ended with ${code}`);
+  };
+  const count = Math.min(availableParallelism(), Math.ceil(left.length / BATCH));
+  await Promise.all(Array.from({ length: count }, work));
+}
+
+const seedsFrom = (first, count) => Array.from({ length: count }, (_, at) => first + at);
+
+async function runMutants(names) {
+  let isAllFound = true;
+  for (const name of names) {
+    const url = await build(mutants[name].changes);
+    let found;
+    await run(url, seedsFrom(Number(values.seed), Number(values.seeds ?? MOST_SEEDS)), (result) => {
+      if (result.violations.length > 0 && !(found?.seed < result.seed)) found = result;
+      return found === undefined;
+    });
+    const tries = found && found.seed - Number(values.seed) + 1;
+    const [judge, text] = found?.violations[0] ?? [];
+    isAllFound &&= found !== undefined;
+    const said =
+      found === undefined
+        ? 'NOT FOUND'
+        : `found by seed ${found.seed} (${tries} tried): ${judge}: ${text}`;
+    console.log(`${name}, ${mutants[name].what}: ${said.slice(0, 200)}`);
+  }
+  if (!isAllFound) process.exitCode = 1;
+}
+
+async function runSeeds() {
+  const url = await build(values.mutant && mutants[values.mutant].changes);
+  const first = values.story ?? Number(values.seed);
+  const isOne = values.show || values.story !== undefined;
+  const count = Number(values.seeds ?? (isOne ? 1 : SEEDS));
+  const began = performance.now();
+  const wrong = [];
+  let virtualMs = 0;
+  const seeds = values.story === undefined ? seedsFrom(first, count) : [first];
+  await run(url, seeds, (result) => {
+    virtualMs += result.ms;
+    if (result.violations.length > 0) wrong.push(result);
+    if (values.show) console.log(result.story.join('\n'));
+    return true;
+  });
+  for (const { seed, violations, plan, story } of wrong.toSorted((a, b) => a.seed - b.seed)) {
+    console.log(`\nSeed ${seed}:`);
+    for (const [judge, text] of violations.slice(0, 5)) console.log(`  ${judge}: ${text}`);
+    if (values.show) continue;
+    console.log('The shortest plan that has it:');
+    for (const step of plan.steps) console.log(`  ${JSON.stringify(step)}`);
+    console.log('Its history:');
+    console.log(story.map((line) => `  ${line}`).join('\n'));
+    const which = values.story === undefined ? '--seed' : '--story';
+    console.log(`Again: node test/simulation/run.mjs ${which} '${seed}' --show`);
+  }
+  const seconds = ((performance.now() - began) / 1_000).toFixed(1);
+  console.log(
+    `${count} seeds, ${(virtualMs / 3_600_000).toFixed(1)} hours of the cluster in ${seconds} s: ${wrong.length} with violations`,
+  );
+  if (wrong.length > 0) process.exitCode = 1;
+}
+
+await (values.mutants ? runMutants(Object.keys(mutants)) : runSeeds());

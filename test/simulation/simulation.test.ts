@@ -1,0 +1,36 @@
+/** The whole cluster in one process, in virtual time, by seeds (run.mjs). */
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { test } from 'vitest';
+import { stories } from './stories.mjs';
+
+const run = async (...args: string[]): Promise<string> => {
+  const file = fileURLToPath(new URL('run.mjs', import.meta.url));
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, [file, ...args]);
+    return stdout;
+  } catch (error) {
+    return assert.fail((error as { stdout?: string }).stdout || String(error));
+  }
+};
+
+test('a seed gives the same history each time, alone or after others', async () => {
+  const shown = async (...args: string[]): Promise<string> =>
+    (await run('--show', ...args)).replace(/\n[^\n]*seeds, [^\n]*\n$/, '');
+  const [alone, again] = [await shown('--seed', '9'), await shown('--seed', '9')];
+  assert.ok(alone.split('\n').length > 100);
+  assert.equal(alone, again);
+  const after = await shown('--seed', '7', '--seeds', '3');
+  assert.equal(after.slice(-alone.length), alone);
+});
+
+test('50 seeds break no promise', async () => {
+  await run('--seeds', '50');
+});
+
+test.each(Object.keys(stories))('%s', async (name) => {
+  await run('--story', name);
+});

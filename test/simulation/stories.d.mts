@@ -1,0 +1,1 @@
+export const stories: Record<string, object>;
