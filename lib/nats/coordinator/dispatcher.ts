@@ -7,7 +7,7 @@
  */
 
 import type { StrategyHost } from '../../pool/queue/strategy.ts';
-import { FunctionDurations } from '../../pool/workers/function-durations.ts';
+import { coalesced, Feeding } from '../../pool/workers/feeding.ts';
 import type { Session } from './session.ts';
 
 /**
@@ -23,14 +23,16 @@ export class Dispatcher {
   readonly #sessions = new Set<Session>();
   /** Sessions that may have fewer closures than threads. */
   readonly #idle = new Set<Session>();
-  readonly #durations = new FunctionDurations();
-  #isPumpDue = false;
-  #isEvenDue = false;
+  readonly #feeding: Feeding;
+  /** Called when a closure may have been queued. */
+  readonly wake: () => void = coalesced(queueMicrotask, () => this.#pump());
+  readonly #even: () => void = coalesced(setImmediate, () => this.#evenOut());
   #isOpen = false;
   #areMixed = false;
 
   constructor(host: StrategyHost) {
     this.#host = host;
+    this.#feeding = new Feeding(host, NODE_AHEAD_US, this.wake);
   }
 
   add(session: Session): void {
@@ -41,17 +43,6 @@ export class Dispatcher {
   remove(session: Session): void {
     this.#sessions.delete(session);
     this.#idle.delete(session);
-  }
-
-  /** Called when a closure may have been queued. */
-  wake(): void {
-    if (this.#isPumpDue) return;
-    // Before the flag: a stack overflow may throw here.
-    queueMicrotask(() => {
-      this.#isPumpDue = false;
-      this.#pump();
-    });
-    this.#isPumpDue = true;
   }
 
   /** Called when the node's capacity may have changed. */
@@ -80,7 +71,7 @@ export class Dispatcher {
   }
 
   measure(name: string, us: number): void {
-    this.#durations.measure(name, us);
+    this.#feeding.measure(name, us);
   }
 
   #pump(): void {
@@ -111,41 +102,24 @@ export class Dispatcher {
     }
   }
 
-  /**
-   * @returns why the node gets no more: it has enough, or has a suspect; nothing is queued that it may
-   *   run; or a suspect is next, and the node has other closures
-   */
+  /** @param inAdvance - whether the node may get more closures than it has threads */
   #feed(session: Session, inAdvance: boolean): 'full' | 'no-work' | 'suspect' {
     const { capacity } = session.status;
-    for (;;) {
-      const isBusy = session.running >= capacity;
+    return this.#feeding.feed(session, () => {
+      if (session.hasSuspect) return false;
+      if (session.running < capacity) return true;
       const isFull = session.expectedUs >= NODE_AHEAD_US || session.running >= capacity * MAX_AHEAD;
       // A full channel sends nothing now: a closure takes less memory in the queue than in it.
-      if (isBusy && (!inAdvance || isFull || session.channel.isFull)) return 'full';
-      if (session.hasSuspect) return 'full';
-      const isSuspect = this.#host.isSuspectNext(session);
-      if (isSuspect && session.running > 0) return 'suspect';
-      const closure = this.#host.take(session);
-      if (closure === undefined) return 'no-work';
-      if (isSuspect) this.wake(); // what is behind it is for other nodes
-      const { work } = closure;
-      if (work.kind === 'call') {
-        session.add(closure, work, this.#durations.of(work.name) ?? NODE_AHEAD_US);
-      }
-    }
-  }
-
-  #evenSoon(): void {
-    if (this.#isEvenDue || this.#idle.size === 0) return;
-    this.#isEvenDue = true;
-    setImmediate(() => {
-      this.#isEvenDue = false;
-      this.#even();
+      return inAdvance && !isFull && !session.channel.isFull;
     });
   }
 
+  #evenSoon(): void {
+    if (this.#idle.size > 0) this.#even();
+  }
+
   /** Recalls half of what the fullest node has in advance, if another node is idle. */
-  #even(): void {
+  #evenOut(): void {
     const isIdle = (session: Session): boolean =>
       session.canTake && session.running < session.status.capacity;
     if (![...this.#idle].some(isIdle)) return;

@@ -21,10 +21,6 @@ export function isOnlyHere({ isMoved, work }: Closure): boolean {
   return isMoved && !(work.kind === 'call' && work.args instanceof Uint8Array);
 }
 
-/** When (Date.now()) a worker that answers has begun the closure, if there is one. */
-export const beginsBy = (sent: Sent | undefined): number | undefined =>
-  sent && sent.sentAt + sent.closure.patienceMs;
-
 export class SentClosures<S extends Sent = Sent> {
   readonly #sent = new Map<number, S>();
   #expectedUs = 0;

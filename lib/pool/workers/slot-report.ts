@@ -6,10 +6,8 @@ import type { ShownWorker } from '../../coordinator/threads/busy-workers.ts';
 import { duration } from '../../coordinator/words.ts';
 import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
-import type { Call } from '../queue/closure.ts';
-import type { RunningCall, WorkerInfo } from '../queue/strategy.ts';
+import type { RunningCall } from '../queue/strategy.ts';
 import type { WorkerChannel, WorkerName } from './channel.ts';
-import type { Sent } from './sent-closures.ts';
 
 /**
  * What the worker runs, and for how long, for `explain()`; '' if it is idle.
@@ -25,57 +23,25 @@ function activityOf(calls: readonly RunningCall[], sent: number): string {
   return `: runs ${running.join(', ')}${more === 0 ? '' : `, ${more} more sent`}`;
 }
 
-export function workerInfo(
-  { job, index }: WorkerName,
-  pid: number,
-  state: WorkerInfo['state'],
-  slot: Pick<WorkerInfo, 'running' | 'completed' | 'restarts' | 'calls'>,
-): WorkerInfo {
-  const { running, completed, restarts, calls } = slot;
-  const counts = { running, completed, restarts, calls };
-  return { name: `${job}:${index}`, job, index, state, host: hostname(), pid, ...counts };
-}
-
-/** `earliest`: Date.now() when it can have begun at the earliest. */
-export const runningCall = ({ closure, sentAt }: Sent, earliest: number): RunningCall => ({
-  name: (closure.work as Call).name,
-  attempt: closure.attempts + 1,
-  startedAt: new Date(Math.max(sentAt, earliest)),
-});
-
 type Shown = Pick<WorkerChannel, 'pid' | 'place' | 'threadId'>;
 
-/** A worker with what it runs, now and later. */
+/** A worker with what it runs, now and later. `isStuck`: in native code, and it cannot be ended. */
 export function shownWorker(
   { job, index }: WorkerName,
   { pid, place, threadId }: Shown,
   ran: { readonly calls: readonly RunningCall[]; readonly running: number },
+  isStuck = false,
 ): ShownWorker {
   const name = `${job}:${index} (${place})`;
+  const who = isStuck ? `${name}, which is stuck in native code,` : name;
   return {
-    describe: () => `${name}${activityOf(ran.calls, ran.running)}`,
+    describe() {
+      const activity = activityOf(ran.calls, ran.running);
+      return `${name}${activity}${isStuck ? '; it is stuck in native code' : ''}`;
+    },
     busy: () =>
       ran.calls.map((call) => ({
-        text: `${name} runs '${call.name}'`,
-        startedAt: call.startedAt,
-        pid,
-        threadId,
-      })),
-  };
-}
-
-/** A thread that is blocked in native code and could not be ended. */
-export function stuckWorker(
-  { job, index }: WorkerName,
-  { pid, place, threadId }: Shown,
-  calls: readonly RunningCall[],
-): ShownWorker {
-  const name = `${job}:${index} (${place})`;
-  return {
-    describe: () => `${name}${activityOf(calls, calls.length)}; it is stuck in native code`,
-    busy: () =>
-      calls.map((call) => ({
-        text: `${name}, which is stuck in native code, runs '${call.name}'`,
+        text: `${who} runs '${call.name}'`,
         startedAt: call.startedAt,
         pid,
         threadId,

@@ -13,6 +13,8 @@ export class StartLine<S> {
   readonly #start: (slot: S) => void;
   readonly #starting = new Map<S, Timer>();
   readonly #waiting = new Set<S>();
+  /** Those that enter later. */
+  readonly #delayed = new Map<S, Timer>();
   #isClosed = false;
 
   /** `most`: how many may start at the same time. */
@@ -27,6 +29,15 @@ export class StartLine<S> {
     this.#advance();
   }
 
+  /** Enters the slot after `ms` milliseconds, unless it leaves before. */
+  enterLater(slot: S, ms: number): void {
+    const timer = new Timer(ms, () => {
+      this.#delayed.delete(slot);
+      this.enter(slot);
+    });
+    this.#delayed.set(slot, timer);
+  }
+
   /** The slot has started, or failed to. */
   left(slot: S): void {
     const timer = this.#starting.get(slot);
@@ -38,6 +49,8 @@ export class StartLine<S> {
 
   /** The slot is not started any more, if it has not been. */
   leave(slot: S): void {
+    this.#delayed.get(slot)?.clear();
+    this.#delayed.delete(slot);
     this.#waiting.delete(slot);
     this.left(slot);
   }
@@ -46,8 +59,10 @@ export class StartLine<S> {
   close(): void {
     this.#isClosed = true;
     this.#waiting.clear();
-    for (const timer of this.#starting.values()) timer.clear();
-    this.#starting.clear();
+    for (const timers of [this.#starting, this.#delayed]) {
+      for (const timer of timers.values()) timer.clear();
+      timers.clear();
+    }
   }
 
   #advance(): void {

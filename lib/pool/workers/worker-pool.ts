@@ -1,42 +1,26 @@
-/**
- * The workers on this machine: gives closures to them, and replaces those that die.
- *
- * A closure goes to an idle worker. When functions are so short that sending them takes longer
- * than running them, a worker thread is sent several in advance, as one message, up to
- * WORKER_AHEAD_US. Closures that it has not started are recalled when another worker is idle.
- */
+/** The workers on this machine: starts them, and replaces those that die. */
 
 import { debuglog } from 'node:util';
-import { messageOf } from '../../base/thrown-value.ts';
-import { Timer } from '../../base/timer.ts';
 import type { Definition } from '../../cluster/variables/variable.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { StopArbiter } from '../../coordinator/stop-relay.ts';
 import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { clusterClosed } from '../../errors/cluster-closed.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
-import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
+import type { ReadinessReport } from '../../errors/readiness-report.ts';
 import { hold, release } from '../../native/doorbell.ts';
 import { leaveSpare, useSpare } from '../../values/to-thread.ts';
 import type { Closure } from '../queue/closure.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import { importError } from '../worker/module/import-error.ts';
-import { CLAIMS } from '../worker/protocol.ts';
 import { Availability, isShortage } from './availability.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
-import { FunctionDurations } from './function-durations.ts';
-import { type Elastic, PoolSize, type PoolSizeListener } from './pool-size.ts';
-import type { Death } from './slot-listener.ts';
+import { Dispatcher } from './dispatcher.ts';
+import { type Elastic, Slots } from './slots.ts';
 import { StartLine } from './start-line.ts';
-import { WorkerSlot } from './worker-slot.ts';
+import { type Death, WorkerSlot } from './worker-slot.ts';
 
-/** A worker is sent closures in advance until they are expected to take this long. */
-const WORKER_AHEAD_US = 1_000;
-/**
- * The expected time of a function that was never measured: so long that nothing is sent after it.
- */
-const UNMEASURED_US: number = WORKER_AHEAD_US;
 /** A pool of which no worker was ever ready fails after this number of deaths per worker. */
 const MAX_STARTS = 10;
 const FIRST_RESTART_DELAY_MS = 50;
@@ -68,24 +52,18 @@ export type PoolSettings = WorkerOptions & {
   onSetupFailed?: (error: Error) => void;
 };
 
-const NEVER_STARTED = {
-  wasKilled: false,
-  wasRetired: false,
-  wasReady: false,
-  running: undefined,
-} as const;
-
 export class WorkerPool implements Engine {
   readonly sharesMemory: boolean;
   readonly #host: StrategyHost;
   readonly #settings: PoolSettings;
   /** How many asynchronous functions run at once on one worker. */
   readonly #concurrency: number;
-  /** By index. */
-  #slots: WorkerSlot[] = [];
-  readonly #size: PoolSize;
+  readonly #slots: Slots;
+  readonly #dispatcher: Dispatcher;
+  readonly #availability: Availability;
+  readonly #starts: StartLine<WorkerSlot>;
   /** Slots that were removed, with threads that cannot be ended. */
-  #departed: WorkerSlot[] = [];
+  readonly #departed: WorkerSlot[] = [];
   /** The restarts of slots that were removed. */
   #pastRestarts = 0;
   /** How often a worker was replaced between functions. */
@@ -93,142 +71,108 @@ export class WorkerPool implements Engine {
   /** The last argument of `setNeeded`. The pool holds the event loop of this thread meanwhile. */
   #isNeeded = true;
   #functions: readonly string[] | undefined;
-  readonly #durations = new FunctionDurations();
   /** Deaths of workers that were never ready, until one is; undefined from then on. */
   #failedStarts: number | undefined = 0;
-  readonly #availability: Availability;
-  /** The slots whose worker is started again in a moment. */
-  readonly #restarts = new Map<WorkerSlot, Timer>();
-  readonly #starts: StartLine<WorkerSlot>;
   /** Undefined: the workers are threads, which have this process's coordinator. */
   readonly #stops: StopArbiter | undefined;
   #failure: Error | undefined;
   /** `leave` was called: workers that start later hear of it, too. */
   #isLeaving = false;
   #isClosing = false;
-  #onAllGone: (() => void) | undefined;
-  /** The callers of `crash`, who wait until the worker of that slot is gone. */
-  #crashed: { slot: WorkerSlot; tell: (cause: Error) => void }[] = [];
-  #isFeedIdleDue = false;
-  #isFeedAllDue = false;
 
   constructor(host: StrategyHost, settings: PoolSettings) {
-    const { workers, isolation, startTogether } = settings;
+    const { workers, isolation, startTogether = Number.POSITIVE_INFINITY } = settings;
     const { unavailableAfterMs = Number.POSITIVE_INFINITY } = settings;
     this.#settings = settings;
     this.#concurrency = settings.concurrency ?? 1;
     this.#host = host;
-    this.#starts = new StartLine(startTogether ?? Number.POSITIVE_INFINITY, (slot) => {
-      if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
+    this.#starts = new StartLine(startTogether, (slot) => {
+      if (!this.#host.coordinator.shouldStop()) this.#start(slot);
     });
-    this.#availability = new Availability(unavailableAfterMs, () => this.#feedAll());
+    this.#availability = new Availability(unavailableAfterMs, () => this.#dispatcher.feedAll());
     this.sharesMemory = isolation === 'thread';
-    this.#size = new PoolSize(this.#sizeListener(), settings.elastic);
-    for (let index = 0; index < workers; index++) this.#add();
+    this.#slots = new Slots(
+      {
+        make: (index) => this.#makeSlot(index),
+        added: (slot) => this.#starts.enter(slot),
+        removed: (slot) => this.#forgetSlot(slot),
+      },
+      settings.elastic,
+    );
+    this.#dispatcher = new Dispatcher(host, this.#slots, this.#availability, this.#concurrency);
+    for (let index = 0; index < workers; index++) this.#slots.add();
     if (isolation === 'process') {
       this.#stops = new StopArbiter(host.coordinator, (stop) => {
-        for (const slot of this.#slots) slot.post({ kind: 'stop', stop });
+        for (const { worker } of this.#slots.all) worker?.post({ kind: 'stop', stop });
       });
     }
     const { signal } = host.coordinator;
     signal.addEventListener('abort', () => {
       tellBusyWorkers(attachmentOf(host.coordinator));
-      this.#size.close();
-      this.#size.fail(new CancelledError('The cluster was stopped', { cause: signal.reason }));
+      this.#slots.end(new CancelledError('The cluster was stopped', { cause: signal.reason }));
     });
     useSpare(this);
     hold(); // last: a constructor that throws would hold for ever
-  }
-
-  /** Resolves when that many workers are ready. */
-  resize(workers: number): Promise<void> {
-    return this.#size.resize(workers);
-  }
-
-  #sizeListener(): PoolSizeListener {
-    const slots = (): readonly WorkerSlot[] => this.#slots;
-    return {
-      get slots() {
-        return slots();
-      },
-      add: (index) => this.#add(index),
-      letGo: (slot) => {
-        if (slot.isAlive) slot.retire(new CancelledError('The worker is not needed any more'));
-        else this.#remove(slot);
-      },
-    };
-  }
-
-  #add(index = this.#lowestFree()): void {
-    const slot = this.#makeSlot(index);
-    this.#slots = [...this.#slots, slot].toSorted((one, other) => one.index - other.index);
-    this.#starts.enter(slot);
-  }
-
-  #lowestFree(): number {
-    const used = new Set(this.#slots.map(({ index }) => index));
-    let index = 0;
-    while (used.has(index)) index += 1;
-    return index;
-  }
-
-  /** Removes a slot that has no worker any more. */
-  #remove(slot: WorkerSlot): void {
-    this.#restarts.get(slot)?.clear();
-    this.#restarts.delete(slot);
-    this.#starts.leave(slot);
-    this.#slots = this.#slots.filter((each) => each !== slot);
-    this.#pastRestarts += slot.restarts;
-    if (slot.stuck.length > 0) this.#departed.push(slot);
-    while (this.#host.takeTagged(slot.index) !== undefined); // nobody will make these data sets
-    this.#size.removed(slot);
-    this.#host.changed();
-  }
-
-  forget(id: number): void {
-    for (const slot of this.#slots) slot.forget(id);
-  }
-
-  define(...definitions: Definition[]): void {
-    for (const slot of this.#slots) slot.define(...definitions);
   }
 
   #makeSlot(index: number): WorkerSlot {
     const { isolation, task, elastic: _, ...options } = this.#settings;
     const host = this.#host;
     return new WorkerSlot({ index, name: task, isolation, options }, host, {
-      onFree: (slot) => {
-        if (slot.isLoaded) this.#starts.left(slot);
-        this.#feedAll();
-      },
+      onFree: () => this.#dispatcher.feedAll(),
       onReady: (slot) => {
         this.#failedStarts = undefined;
         this.#availability.workerIsReady();
         host.workerStarted(slot.info);
-        this.#size.check();
+        this.#slots.check();
       },
       onStuck: (info) => host.workerStuck(info),
-      onLoaded: (loaded, names) => {
+      onLoaded: (slot, names) => {
         this.#functions = names;
-        if (this.#isLeaving) loaded.leave();
-        if (this.#lacksModule()) loaded.kill(new UnavailableError('The module file has changed'));
+        this.#starts.left(slot);
+        if (this.#isLeaving) slot.leave();
+        if (this.#lacksModule) slot.kill(new UnavailableError('The module file has changed'));
       },
       onImportFailed: (slot, error, isWhole) => {
-        const whole = isWhole ? (error as Error) : importError(options.module, error);
-        if (this.#failedStarts === undefined) slot.startHasFailed(whole);
+        const whole =
+          isWhole && error instanceof Error ? error : importError(options.module, error);
+        if (this.#failedStarts === undefined) slot.kill(whole);
         else this.#fail(whole);
       },
       onGone: (slot, death) => {
         this.#starts.left(slot);
         this.#onGone(slot, death);
-        this.#tellCrashed(slot, death.cause);
       },
       onStop: (stop) => this.#stops?.hear(stop),
-      onResult: (slot, name, us) => {
-        slot.deaths = 0;
-        this.#durations.measure(name, us);
-      },
+      onResult: (name, us) => this.#dispatcher.measure(name, us),
     });
+  }
+
+  #forgetSlot(slot: WorkerSlot): void {
+    this.#starts.leave(slot);
+    this.#pastRestarts += slot.info.restarts;
+    if (slot.stuck.size > 0) this.#departed.push(slot);
+    while (this.#host.takeTagged(slot.index) !== undefined); // nobody will make these data sets
+    this.#host.changed();
+  }
+
+  // ---------------------------------------------------------------- what the rules and users call
+
+  /** Resolves when that many workers are ready. */
+  resize(workers: number): Promise<void> {
+    return this.#slots.resize(workers);
+  }
+
+  wake(): void {
+    this.#dispatcher.wake();
+  }
+
+  forget(id: number): void {
+    for (const slot of this.#slots.all) slot.forget(id);
+  }
+
+  define(...definitions: Definition[]): void {
+    for (const slot of this.#slots.all) slot.define(definitions);
   }
 
   get functions(): readonly string[] | undefined {
@@ -236,38 +180,35 @@ export class WorkerPool implements Engine {
   }
 
   get indexes(): number[] {
-    const remain = this.#slots.filter(({ isLoaded, isEnding }) => isLoaded && !isEnding);
-    return remain.map(({ index }) => index);
+    return this.#slots.all.filter(({ isServing }) => isServing).map(({ index }) => index);
   }
 
   get workers(): WorkerInfo[] {
-    const stuckIn = (slot: WorkerSlot): WorkerInfo[] => slot.stuck.map(({ info }) => info);
-    const here = this.#slots.flatMap((slot) => [slot.info, ...stuckIn(slot)]);
-    return [...here, ...this.#departed.flatMap(stuckIn)];
+    const here = this.#slots.all.flatMap((slot) => [slot.info, ...slot.stuck.values()]);
+    return [...here, ...this.#departed.flatMap(({ stuck }) => [...stuck.values()])];
   }
 
   get capacity(): number {
-    return this.#slots.filter(({ isReady }) => isReady).length * this.#concurrency;
+    return this.#slots.all.filter(({ isReady }) => isReady).length * this.#concurrency;
   }
 
   whyNowhere({ worker, resources }: Placement): string | undefined {
-    if (worker !== undefined && !this.#size.mayHave(worker)) return this.#size.text;
+    if (worker !== undefined && !this.#slots.mayHave(worker)) return this.#slots.text;
     if (resources === undefined) return undefined;
     return 'workers of this machine have no resources; `allstop worker --resources` gives them';
   }
 
   report(): ReadinessReport {
-    const tasks = this.#size.staying.map(({ readiness }) => readiness);
-    const ready = this.#failure === undefined && tasks.every((task) => task.ready);
-    const engine: EngineReadiness =
-      this.#failure === undefined
-        ? { phase: 'ready' }
-        : { phase: 'failed', cause: this.#failure.message };
-    return { ready, engine, tasks };
+    const failure = this.#failure;
+    const tasks = this.#slots.staying.map(({ readiness }) => readiness);
+    return failure === undefined
+      ? { ready: tasks.every(({ ready }) => ready), engine: { phase: 'ready' }, tasks }
+      : { ready: false, engine: { phase: 'failed', cause: failure.message }, tasks };
   }
 
   stats(): Record<string, number> {
-    const restarts = this.#slots.reduce((sum, slot) => sum + slot.restarts, this.#pastRestarts);
+    const here = this.#slots.all.map(({ info }) => info.restarts);
+    const restarts = here.reduce((sum, each) => sum + each, this.#pastRestarts);
     return { restarts, recycled: this.#recycled };
   }
 
@@ -278,279 +219,129 @@ export class WorkerPool implements Engine {
     else release();
   }
 
-  wake(): void {
-    if (this.#isFeedIdleDue) return;
-    // Before the flag: a stack overflow may throw here.
-    queueMicrotask(() => {
-      this.#isFeedIdleDue = false;
-      this.#feedIdle();
-    });
-    this.#isFeedIdleDue = true;
-  }
-
   cancel(closure: Closure, cancellation: Cancellation): void {
-    for (const slot of this.#slots) if (slot.cancel(closure, cancellation)) return;
+    this.#slots.all.some(({ worker }) => worker?.cancel(closure, cancellation));
   }
 
   /** @returns whether the closure was recalled: it was here, and no worker had started it */
   recall(closure: Closure): boolean {
-    return this.#slots.some((slot) => slot.recall(closure));
+    return this.#slots.all.some(({ worker }) => worker?.recall(closure));
   }
 
   /**
-   * Ends a worker as somebody outside would, for `allstop/testing`.
+   * Ends a worker as somebody outside would, for `allstop/testing`: unlike `kill` of its slot, this is
+   * a failure of the worker.
    *
    * @returns how the worker has ended, when it is gone; undefined if there is none
    */
   crash(index: number): Promise<Error> | undefined {
-    const slot = this.#slots.find((each) => each.index === index);
-    if (slot?.isAlive !== true) return undefined;
-    slot.crash();
-    return new Promise((tell) => {
-      this.#crashed.push({ slot, tell });
-    });
-  }
-
-  #tellCrashed(slot: WorkerSlot, cause: Error): void {
-    const told = this.#crashed.filter((each) => each.slot === slot);
-    this.#crashed = this.#crashed.filter((each) => each.slot !== slot);
-    for (const { tell } of told) tell(cause);
+    const worker = this.#slots.all.find((slot) => slot.index === index)?.worker;
+    worker?.channel.kill();
+    return worker?.gone;
   }
 
   leave(): void {
     this.#isLeaving = true;
-    for (const slot of this.#slots) slot.leave();
+    for (const slot of this.#slots.all) slot.leave();
   }
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    this.#size.close();
-    this.#size.fail(new CancelledError('The cluster was closed'));
-    this.#clearRestarts();
-    const gone = new Promise<void>((resolve) => {
-      this.#onAllGone = resolve;
-    });
+    this.#slots.end(new CancelledError('The cluster was closed'));
+    this.#startNothing();
     const closed = clusterClosed();
-    for (const slot of this.#slots) {
-      if (slot.running > 0) slot.kill(closed);
+    const gone = this.#slots.all.flatMap(({ worker }) => worker?.gone ?? []);
+    for (const slot of this.#slots.all) {
+      if (slot.worker !== undefined && slot.worker.running > 0) slot.kill(closed);
       else slot.retire(closed);
     }
-    this.#checkAllGone();
-    await gone;
+    await Promise.all(gone);
     leaveSpare(this);
     this.setNeeded(false);
   }
 
-  /**
-   * Feeds idle workers at once, and busy ones in a moment, when more may be queued for one message.
-   */
-  #feedIdle(): void {
-    if (this.#refuseAll()) return;
-    let hasWork = true;
-    for (const slot of this.#slots) {
-      this.#prepare(slot);
-      if ((hasWork || this.#host.hasPlaced) && slot.isIdle) {
-        hasWork = this.#feed(slot) && hasWork;
-        slot.flush();
-      }
-    }
-    // One worker may have been sent the whole queue, and its functions may run longer than
-    // expected.
-    const isUneven = (): boolean =>
-      this.#slots.some(({ isIdle }) => isIdle) && this.#slots.some(({ running }) => running > 1);
-    const hasMore = hasWork || this.#size.lacks(this.#host.placedOn);
-    if (this.#isFeedAllDue || !(hasMore || isUneven())) return;
-    this.#isFeedAllDue = true;
-    setImmediate(() => {
-      this.#isFeedAllDue = false;
-      this.#feedAll();
-    });
-  }
+  // ---------------------------------------------------------------- starts and deaths
 
-  /** Feeds all workers. */
-  #feedAll(): void {
-    if (this.#refuseAll()) return;
-    for (const slot of this.#slots) this.#prepare(slot);
-    let hasWork = true;
-    // Each worker gets one function before any gets a second.
-    for (let most = 1; most <= this.#concurrency; most++) {
-      for (const slot of this.#slots) {
-        if (!(hasWork || this.#host.hasPlaced)) break;
-        if (slot.isReady) hasWork = this.#feed(slot, most) && hasWork;
-      }
-    }
-    for (const slot of this.#slots) slot.flush();
-    this.#size.growTo(this.#host.placedOn);
-    if (hasWork) {
-      this.#size.grow(Math.ceil(this.#host.waiting / this.#concurrency));
-      return;
-    }
-    this.#rebalance();
-    this.#size.shrinkLater();
-  }
-
-  /** @returns whether no worker can be started: then every queued closure fails */
-  #refuseAll(): boolean {
-    const { error } = this.#availability;
-    if (error === undefined) return false;
-    for (const slot of this.#slots) {
-      for (;;) {
-        const closure = this.#host.take(slot);
-        if (closure === undefined) break;
-        this.#host.ended(closure, { state: 'failed', value: error });
-      }
-    }
-    return true;
-  }
-
-  /** A worker that is idle gets half of what the fullest worker has not started. */
-  #rebalance(): void {
-    for (const slot of this.#slots) {
-      if (!slot.isIdle) continue;
-      const fullest = this.#slots.reduce((most, each) =>
-        each.running > most.running ? each : most,
-      );
-      if (fullest.running < 2) return;
-      const half = Math.ceil((fullest.running - 1) / 2);
-      const back = fullest.recallSome(half);
-      if (back.length === 0) return;
-      for (const closure of back) this.#host.returned(closure, 'sent');
-      this.#feed(slot);
-      slot.flush();
-    }
-  }
-
-  #prepare(slot: WorkerSlot): void {
-    if (!slot.isLoaded) return;
-    for (;;) {
-      const closure = this.#host.takeTagged(slot.index);
-      if (closure === undefined || closure.work.kind === 'call') return;
-      slot.prepare(closure.work);
-    }
-  }
-
-  /**
-   * Sends closures to a worker, as many as it should have; a suspect only if it has none.
-   *
-   * @param most - how many it may run at once
-   * @returns false if no closure is queued any more that the worker may run
-   */
-  #feed(slot: WorkerSlot, most = 1): boolean {
-    if (!slot.isReady) return true;
-    let batch = 0;
-    while (
-      slot.hasRoom(most) ||
-      (slot.canQueue && slot.expectedUs < WORKER_AHEAD_US && batch < CLAIMS)
-    ) {
-      if (slot.running > 0 && this.#host.isSuspectNext(slot)) return true;
-      const closure = this.#host.take(slot);
-      if (closure === undefined) return false;
-      if (closure.work.kind !== 'call') continue;
-      const { work } = closure;
-      slot.add(closure, work, this.#durations.of(work.name) ?? UNMEASURED_US);
-      batch += 1;
-    }
-    return true;
-  }
-
-  #lacksModule(): boolean {
+  get #lacksModule(): boolean {
     return this.#settings.hasModule?.() === false;
   }
 
-  #startSlot(slot: WorkerSlot): void {
-    if (this.#lacksModule()) {
-      this.#starts.left(slot);
-      return;
-    }
+  #start(slot: WorkerSlot): void {
+    if (this.#lacksModule) return this.#starts.left(slot);
     try {
       slot.start();
     } catch (error) {
-      // Node's message may end with a full stop; that of a phase has none.
-      const why = `A worker cannot be started: ${messageOf(error).replace(/\.$/, '')}`;
-      const cause = new UnavailableError(why, { cause: error });
-      slot.enter('lost', why);
-      if (this.#failedStarts !== undefined && !isShortage(error)) return this.#fail(cause);
+      if (!(error instanceof UnavailableError)) throw error;
+      if (this.#failedStarts !== undefined && !isShortage(error)) return this.#fail(error);
       // `connect` may not have returned the engine.
       queueMicrotask(() => {
         this.#starts.left(slot);
-        if (slot.isAlive || !this.#slots.includes(slot)) return;
-        this.#onGone(slot, { cause, ...NEVER_STARTED });
+        if (slot.worker !== undefined || !this.#slots.has(slot)) return;
+        const death = { cause: error, how: 'died', wasReady: false, running: undefined } as const;
+        this.#onGone(slot, death);
       });
     }
   }
 
   /** A death is charged to the function that ran; only workers that cannot start fail the pool. */
-  #onGone(slot: WorkerSlot, death: Death): void {
-    const { cause, wasKilled, wasRetired, wasReady, running } = death;
-    if (this.#isClosing) {
-      this.#checkAllGone();
-      return;
-    }
+  #onGone(slot: WorkerSlot, { cause, how, wasReady, running }: Death): void {
     // A cluster that has failed or was stopped runs nothing more: the worker is not replaced.
-    if (this.#failure !== undefined || this.#host.coordinator.shouldStop()) return;
-    if (wasRetired) {
-      if (this.#size.isLeaving(slot)) this.#remove(slot);
-      else {
-        this.#recycled += 1;
-        this.#starts.enter(slot);
-      }
-      return;
+    const isOver = this.#isClosing || this.#failure !== undefined;
+    if (isOver || this.#host.coordinator.shouldStop()) return;
+    const isLeaving = this.#slots.isLeaving(slot);
+    if (how === 'retired') {
+      if (isLeaving) return this.#slots.remove(slot);
+      this.#recycled += 1;
+      return this.#starts.enter(slot);
     }
-    slot.restarts += 1;
+    const isCharged = how === 'killed' || running !== undefined;
+    const deaths = slot.isReplaced(isCharged);
     log('%s, running %s', cause.message, running === undefined ? 'no function' : `'${running}'`);
     this.#host.workerLost(slot.info, cause);
-    if (this.#size.isLeaving(slot)) {
-      this.#remove(slot);
-      return;
+    if (isLeaving) return this.#slots.remove(slot);
+    if (!wasReady) this.#slots.undo(cause);
+    if (!this.#slots.has(slot)) return;
+    if (!wasReady && !isCharged) {
+      if (this.capacity === 0) this.#availability.startHasFailed(cause);
     }
-    if (!wasReady) this.#size.undo(cause);
-    if (!this.#slots.includes(slot)) return;
-    const isCharged = wasKilled || running !== undefined;
-    if (!isCharged) slot.deaths += 1;
+    const error = this.#whyGivingUp(slot, cause, isCharged || wasReady);
+    if (error !== undefined) return this.#fail(error);
+    this.#starts.enterLater(slot, isCharged ? 0 : delayAfter(deaths));
+  }
+
+  /**
+   * @param isOther - whether the worker has died of something else than its start
+   * @returns why no worker is started any more, if no worker was ever ready
+   */
+  #whyGivingUp(slot: WorkerSlot, cause: Error, isOther: boolean): Error | undefined {
+    if (this.#failedStarts === undefined) return undefined;
     const { onSetupFailed } = this.#settings;
     const isRetried = onSetupFailed !== undefined && slot.readiness.phase === 'setup-failed';
-    if (!wasReady && !isCharged && this.capacity === 0) this.#availability.startHasFailed(cause);
-    if (this.#failedStarts !== undefined) {
-      if (!isCharged && !wasReady && !isRetried && !isShortage(cause)) this.#failedStarts += 1;
-      // What fails everywhere from the start will go on failing: the user wants to know.
-      if (this.#slots.every(({ hasFailedSetup }) => hasFailedSetup)) {
-        if (onSetupFailed === undefined) return this.#fail(cause);
-        onSetupFailed(cause);
-      }
-      if (this.#failedStarts > MAX_STARTS * this.#slots.length) {
-        const text = `Giving up: workers died ${this.#failedStarts} times before they were ready. Last: ${cause.message}`;
-        return this.#fail(new UnavailableError(text, { cause }));
-      }
+    if (!isOther && !isRetried && !isShortage(cause)) this.#failedStarts += 1;
+    const slots = this.#slots.all;
+    // What fails everywhere from the start will go on failing: the user wants to know.
+    if (slots.every(({ hasFailedSetup }) => hasFailedSetup)) {
+      if (onSetupFailed === undefined) return cause;
+      onSetupFailed(cause);
     }
-    const deaths = isCharged ? 0 : slot.deaths;
-    const delay =
-      deaths < 2
-        ? 0
-        : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (deaths - 2), LONGEST_RESTART_DELAY_MS);
-    const timer = new Timer(delay, () => {
-      this.#restarts.delete(slot);
-      this.#starts.enter(slot);
-    });
-    this.#restarts.set(slot, timer);
+    if (this.#failedStarts <= MAX_STARTS * slots.length) return undefined;
+    const text = `Giving up: workers died ${this.#failedStarts} times before they were ready. Last: ${cause.message}`;
+    return new UnavailableError(text, { cause });
   }
 
   #fail(error: Error): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
-    this.#size.close();
-    this.#size.fail(error);
-    this.#clearRestarts();
+    this.#slots.end(error);
+    this.#startNothing();
     this.#host.failed(error);
   }
 
-  #clearRestarts(): void {
+  #startNothing(): void {
     this.#availability.close();
-    for (const timer of this.#restarts.values()) timer.clear();
-    this.#restarts.clear();
     this.#starts.close();
   }
-
-  #checkAllGone(): void {
-    if (this.#slots.every(({ isAlive }) => !isAlive)) this.#onAllGone?.();
-  }
 }
+
+const delayAfter = (deaths: number): number =>
+  deaths < 2 ? 0 : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (deaths - 2), LONGEST_RESTART_DELAY_MS);

@@ -1,169 +1,245 @@
 /**
- * A place for one worker. When its worker dies, the slot starts another.
+ * A place for one worker. When its worker is gone, the pool starts another here.
  *
- * 1. `#sent` holds the closures that were sent to the worker and have not ended, in the order
- *    in which the worker takes them. Each has a claim (protocol.ts) of its own.
- * 2. The claim says whether the closure was started, and whether it has ended: a closure is never
- *    recalled and run, too. A process shares no claims with us: it is sent one closure at a time,
- *    which counts as running.
- * 3. A process receives arguments and sends results as bytes, each packed by itself: a value
- *    that cannot be read fails only its own function. A thread's message that cannot be read
- *    may contain the result of any started closure: the slot ends that worker, and the worker's
- *    closures run again. A second attempt announces its result, so that it is known which
- *    function has failed if that result cannot be read.
- * 4. A suspect (`Closure.isSuspect`) is alone in `#sent`.
- * 5. Messages of a worker that is gone or stuck are ignored, and its requests not answered.
- * 6. A retiring worker takes nothing more, and ends when `#sent` is empty: after its teardown
+ * 1. `#state` says what the worker does and what may become of it; `#become` alone writes it.
+ * 2. Messages of a worker that is gone or stuck are ignored, and its requests not answered.
+ * 3. A retiring worker takes nothing more, and ends when it has nothing: after its teardown
  *    function, if there is one. So `retire` ends no function.
- * 7. A thread that runs nothing and does not begin what it was sent is asked (silence.ts). Until it
- *    answers it takes nothing more; if it does not answer in time, it is ended.
  */
 
+import { hostname } from 'node:os';
+import { messageOf } from '../../base/thrown-value.ts';
 import type { Definition } from '../../cluster/variables/variable.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
+import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
-import { CancelledError } from '../../errors/errors.ts';
+import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { settingUp, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
-import { decode, encode } from '../../record/encoded-error.ts';
-import { passedAsBytes } from '../../values/packed-arguments.ts';
-import { toThread } from '../../values/to-thread.ts';
-import { packValue } from '../../values/value.ts';
-import type { Call, Closure } from '../queue/closure.ts';
-import type { Placement } from '../queue/lines/placement.ts';
-import type { Cancellation, RunningCall, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
-import type { FromWorker, SentResult, ToWorker } from '../worker/messages.ts';
+import { decode } from '../../record/encoded-error.ts';
+import type { Closure } from '../queue/closure.ts';
+import type { StrategyHost, WorkerInfo } from '../queue/strategy.ts';
+import type { FromWorker, ToWorker } from '../worker/messages.ts';
 import { whyNotImported } from '../worker/module/import-error.ts';
-import type { Fate, WorkerResource } from '../worker/protocol.ts';
-import { argumentError, STATE } from '../worker/protocol.ts';
-import { Batch } from './batch.ts';
+import type { WorkerResource } from '../worker/protocol.ts';
 import {
-  type ChannelListener,
+  type Isolation,
   startProcess,
   startThread,
-  type WorkerChannel,
   type WorkerName,
   type WorkerOptions,
 } from './channel.ts';
-import { Claims, type SentToWorker } from './claims.ts';
-import { GraceTimers } from './grace-timers.ts';
 import { Ending, setupError } from './hooks.ts';
-import { outcomeOf, unreadable } from './outcome.ts';
+import { type Keeper, LiveWorker, nameOf } from './live-worker.ts';
 import { Preparations } from './preparations.ts';
-import { beginsBy, inOrderOfReturn, isOnlyHere, SentClosures } from './sent-closures.ts';
-import { noAnswer, Silence } from './silence.ts';
-import type { SlotListener, SlotSettings } from './slot-listener.ts';
-import { readinessOf, runningCall, shownWorker, stuckWorker, workerInfo } from './slot-report.ts';
+import { readinessOf, shownWorker } from './slot-report.ts';
+
+/** What a slot tells its pool. */
+export interface SlotListener {
+  /** The worker can take more closures than before. */
+  onFree(slot: WorkerSlot): void;
+  /** The worker has imported the module and made its data sets. */
+  onReady(slot: WorkerSlot): void;
+  /** The worker, a thread, is blocked in native code and cannot be ended. `onGone` follows. */
+  onStuck(stuck: WorkerInfo): void;
+  /** The worker has imported the module, whose exports have these names. */
+  onLoaded(slot: WorkerSlot, names: readonly string[]): void;
+  /** The module cannot be imported. `isWhole`: the message of the error names the module. */
+  onImportFailed(slot: WorkerSlot, error: unknown, isWhole: boolean): void;
+  /** The worker is gone. Its closures were given to `StrategyHost.returned` before. */
+  onGone(slot: WorkerSlot, death: Death): void;
+  /** A process has stopped its coordinator. */
+  onStop(message: StopMessage): void;
+  onResult(name: string, us: number): void;
+}
+
+export type Death = {
+  readonly cause: Error;
+  /**
+   * 'retired': by `retire`, and the worker had nothing; 'killed': by `kill`; 'died': by itself, or
+   * since it could not begin.
+   */
+  readonly how: 'retired' | 'killed' | 'died';
+  /** Whether the worker had imported the module and made its data sets. */
+  readonly wasReady: boolean;
+  /** The function, also of a data set, that the worker was running. */
+  readonly running: string | undefined;
+};
+
+export type SlotSettings = {
+  readonly index: number;
+  /** By default worker:INDEX. */
+  readonly name: WorkerName | undefined;
+  readonly isolation: Isolation;
+  readonly options: WorkerOptions;
+};
+
+type Living =
+  /** It imports the module and is set up: in this phase, which may be why it cannot begin. */
+  | { readonly is: 'starting'; readonly worker: LiveWorker; readonly phase: TaskPhase }
+  /** It takes closures, unless it makes data sets (`Preparations`). */
+  | { readonly is: 'serving'; readonly worker: LiveWorker }
+  /** It takes nothing more, and ends when it has nothing. */
+  | { readonly is: 'retiring'; readonly worker: LiveWorker; readonly why: Error }
+  /** It has nothing, and was asked to end. */
+  | {
+      readonly is: 'ending';
+      readonly worker: LiveWorker;
+      readonly why: Error;
+      readonly ending: Ending;
+    };
+
+type State =
+  /** No worker: none was started, or it is gone. */
+  | { readonly is: 'vacant'; readonly phase: TaskPhase }
+  | Living
+  /** It is ended by force. */
+  | {
+      readonly is: 'killed';
+      readonly worker: LiveWorker;
+      readonly why: Error;
+      /** What it was doing. */
+      readonly before: Living;
+      /** The closure that did not obey its cancellation; or `retire`, before it could begin. */
+      readonly by: Closure | 'retire' | undefined;
+    };
+
+const MAY_FOLLOW: Readonly<Record<State['is'], readonly State['is'][]>> = {
+  vacant: ['starting', 'vacant'],
+  starting: ['starting', 'serving', 'killed', 'vacant'],
+  serving: ['retiring', 'killed', 'vacant'],
+  retiring: ['ending', 'killed', 'vacant'],
+  ending: ['killed', 'vacant'],
+  killed: ['vacant'],
+};
+
+const FAILED: ReadonlySet<TaskPhase> = new Set(['import-failed', 'setup-failed']);
+
+/** Why it could not begin, if it could not. */
+const failedPhase = (state: Living): TaskPhase | undefined =>
+  state.is === 'starting' && FAILED.has(state.phase) ? state.phase : undefined;
+
+function phaseOf(state: State, isPrepared: boolean): TaskPhase {
+  if (state.is === 'vacant' || state.is === 'starting') return state.phase;
+  if (state.is === 'killed') return failedPhase(state.before) ?? 'stopping';
+  if (state.is !== 'serving') return 'stopping';
+  return isPrepared ? 'ready' : 'building-dataset';
+}
 
 const recycled = (): Error => new CancelledError('The worker is replaced by a new one');
 
-export class WorkerSlot {
+export class WorkerSlot implements Keeper {
   readonly index: number;
   readonly #name: WorkerName;
-  readonly #options: WorkerOptions;
+  readonly #settings: SlotSettings;
   readonly #host: StrategyHost;
-  readonly #listener: SlotListener<WorkerSlot>;
-  readonly #start: (listener: ChannelListener) => WorkerChannel;
-  #channel: WorkerChannel | undefined;
-  readonly #sent = new SentClosures<SentToWorker>();
-  #claims: Claims | undefined;
+  readonly #listener: SlotListener;
   readonly #preparations: Preparations;
-  readonly #batch = new Batch();
-  /** The worker has imported the module, and its setup function has ended. */
-  isLoaded = false;
-  /** A setup function has failed here since a worker was last ready. */
-  hasFailedSetup = false;
-  /** Why this worker has no function to run: its module, or its setup function, has failed. */
-  #startFailure: Error | undefined;
-  /** Why `retire` was called. */
-  #retiredFor: Error | undefined;
-  #ending: Ending | undefined;
-  #phase: TaskPhase = 'starting';
+  #state: State = { is: 'vacant', phase: 'starting' };
+  /** Since when its phase lasts, and why it is not ready: a later worker is shown with it, too. */
   #since = new Date();
   #cause: unknown;
+  #hasFailedSetup = false;
   /** The pid of the current or last worker. Never 0: with it process.kill() signals our own group. */
   #pid = Number.NaN;
-  /** The closure whose result is the next message, and how long it ran. */
-  #announced: { id: number; us: number } | undefined;
-  /** The function that ended here last, and Date.now() then. */
-  #last = { name: undefined as string | undefined, at: 0 };
-  /** Since when (performance.now()) the worker has nothing to do, if it is idle. */
-  idleSince = 0;
-  #hasSuspect = false;
-  completed = 0;
-  /** How many functions the current worker has ended. */
-  #ended = 0;
+  #completed = 0;
   /** How often another worker has taken the place of one that had died or was ended by force. */
-  restarts = 0;
+  #restarts = 0;
   /** Deaths while the worker ran no function, since a function last ended here. */
-  deaths = 0;
-  /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
-  #killedFor: Error | undefined;
-  /** The cancelled closure because of which `kill` was called. */
-  #killedBy: Closure | undefined;
-  readonly #graceTimers = new GraceTimers();
-  /** How long functions may run. */
-  readonly #runTimers = new GraceTimers();
-  readonly #silence: Silence;
+  #deaths = 0;
   /** Threads of this slot that are blocked in native code and could not be ended. */
-  readonly stuck: { info: WorkerInfo; channel: WorkerChannel }[] = [];
+  readonly stuck: Map<LiveWorker, WorkerInfo> = new Map();
 
-  constructor(settings: SlotSettings, host: StrategyHost, listener: SlotListener<WorkerSlot>) {
-    const { index, isolation, options } = settings;
-    const { name = { job: 'worker', index } } = settings;
+  constructor(settings: SlotSettings, host: StrategyHost, listener: SlotListener) {
+    const { index, name = { job: 'worker', index } } = settings;
     this.index = index;
+    this.#settings = settings;
     this.#host = host;
     this.#listener = listener;
     this.#name = name;
-    this.#options = options;
     this.#preparations = new Preparations(host);
-    this.#silence = new Silence(host.cancelGraceMs, {
-      isAtWork: () => !this.isReady || this.#oldest('running') !== undefined,
-      beginsBy: () => beginsBy(this.#oldest('sent')),
-      ask: () => this.post({ kind: 'ping' }),
-      onLate: () => {
-        this.#sent.allowLonger();
-        this.#giveBack();
-        listener.onFree(this);
-      },
-      onNoAnswer: (graceMs) => this.kill(noAnswer(name, graceMs, this.#last.name)),
-    });
-    const start = isolation === 'thread' ? startThread : startProcess;
-    this.#start = (own) => start(host, options, name, own);
   }
 
-  /** @throws the error of starting a thread or process */
+  get worker(): LiveWorker | undefined {
+    return this.#state.is === 'vacant' ? undefined : this.#state.worker;
+  }
+
+  /** The worker has imported the module, and its setup function has ended. */
+  get isLoaded(): boolean {
+    const state = this.#state.is === 'killed' ? this.#state.before : this.#state;
+    return state.is !== 'vacant' && state.is !== 'starting';
+  }
+
+  /** And it is not about to end. */
+  get isServing(): boolean {
+    return this.#state.is === 'serving';
+  }
+
+  /** And it has made its data sets: it takes closures. */
+  get isReady(): boolean {
+    return this.#state.is === 'serving' && this.#preparations.areOver;
+  }
+
+  /** A setup function has failed here since a worker was last ready. */
+  get hasFailedSetup(): boolean {
+    return this.#hasFailedSetup;
+  }
+
+  /** @returns false if the state may not follow on the present one: then nothing has changed */
+  #become(next: State, cause?: unknown): boolean {
+    const last = this.#state;
+    if (!MAY_FOLLOW[last.is].includes(next.is)) return false;
+    if (next.is === 'vacant') {
+      const living = last.is === 'killed' ? last.before : last;
+      if (living.is === 'ending') living.ending.clear();
+    }
+    this.#state = next;
+    // A worker that serves is not reported as ready before it was sent what it has to make.
+    if (next.is !== 'serving') this.#tell(cause);
+    return true;
+  }
+
+  /** What is reported of the slot has changed. */
+  #tell(cause?: unknown): void {
+    this.#cause = cause ?? this.#cause;
+    this.#since = new Date();
+    this.#host.changed();
+  }
+
+  /** @throws UnavailableError: no thread or process can be started */
   start(): void {
-    this.isLoaded = false;
-    this.#startFailure = undefined;
-    this.#killedFor = undefined;
-    this.#killedBy = undefined;
-    this.#ended = 0;
-    this.#last.name = undefined;
-    this.#retiredFor = undefined;
-    this.#announced = undefined;
-    this.enter('starting');
-    let isOpen = true;
-    const channel = this.#start({
-      onMessage: (message) => {
-        if (isOpen && this.#channel === channel) this.#receive(message);
-      },
-      onUnreadable: (error) => isOpen && this.#channel === channel && this.#onUnreadable(error),
-      isIdle: () => this.isLoaded && this.#sent.size === 0 && this.#preparations.areOver,
-      onStuck: () => this.#abandon(channel),
-      onGone: (cause) => {
-        isOpen = false;
-        this.#onGone(channel, cause);
-      },
-    });
-    this.#channel = channel;
-    this.#preparations.begin(channel);
-    this.#claims = new Claims(channel.words, channel.isShared);
-    this.#pid = channel.pid;
-    this.define(...this.#host.variables.definitions);
-    // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
-    // would wait for the worker, which lives until the cluster is closed.
-    this.#shown.set(this, shownWorker(this.#name, channel, this));
+    const { index, isolation, options } = this.#settings;
+    const begin = isolation === 'thread' ? startThread : startProcess;
+    try {
+      const channel = begin(this.#host, options, this.#name, {
+        onMessage: (message) => {
+          if (this.worker === worker) this.#receive(worker, message);
+        },
+        onUnreadable: (error) => {
+          const result = this.worker === worker ? worker.unreadable(error) : undefined;
+          if (result === undefined) return false;
+          this.#receive(worker, { kind: 'allstop:results', results: [result] });
+          return true;
+        },
+        isIdle: () => this.isLoaded && worker.running === 0 && this.#preparations.areOver,
+        onStuck: () => this.#abandon(worker),
+        onGone: (cause) => this.#onGone(worker, cause),
+      });
+      const own = { index, name: this.#name, options };
+      const worker = new LiveWorker(channel, this.#host, this, own);
+      this.#become({ is: 'starting', worker, phase: 'starting' });
+      this.#preparations.begin(channel);
+      this.#pid = channel.pid;
+      this.define(this.#host.variables.definitions);
+      // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
+      // would wait for the worker, which lives until the cluster is closed.
+      this.#shown.set(worker, shownWorker(this.#name, channel, worker));
+    } catch (error) {
+      // Node's message may end with a full stop; that of a phase has none.
+      const why = `A worker cannot be started: ${messageOf(error).replace(/\.$/, '')}`;
+      this.#become({ is: 'vacant', phase: 'lost' }, why);
+      throw new UnavailableError(why, { cause: error });
+    }
   }
 
   /** The workers that `explain()` and the end of the process show. */
@@ -171,372 +247,195 @@ export class WorkerSlot {
     return attachmentOf(this.#host.coordinator).workers;
   }
 
-  get isAlive(): boolean {
-    return this.#channel !== undefined;
-  }
-
-  get isIdle(): boolean {
-    return this.isReady && this.#sent.size === 0 && !this.#silence.isAsked;
-  }
-
-  get isReady(): boolean {
-    return this.isLoaded && this.#preparations.areOver && !this.isEnding;
-  }
-
-  /** Whether `kill` or `retire` was called. */
-  get isEnding(): boolean {
-    return this.#killedFor !== undefined || this.#retiredFor !== undefined;
-  }
-
-  /** How long the closures that were sent are expected to run, in microseconds. */
-  get expectedUs(): number {
-    return this.#sent.expectedUs;
-  }
-
-  /** The number of closures that were sent and have not ended. */
-  get running(): number {
-    return this.#sent.size;
-  }
-
-  /** Whether the worker may run one more closure beside less than `most` others. */
-  hasRoom(most: number): boolean {
-    return this.#canTakeMore && this.isReady && this.#sent.size < most;
-  }
-
-  get #canTakeMore(): boolean {
-    const isFresh = this.#ended + this.#sent.size < this.#mostTasks; // else it is replaced
-    return isFresh && !this.#hasSuspect && !this.#silence.isAsked;
-  }
-
-  get #mostTasks(): number {
-    return this.#options.recycle?.tasks ?? Number.POSITIVE_INFINITY;
-  }
-
-  /** Whether closures can be sent in advance, while the worker runs another. */
-  get canQueue(): boolean {
-    return this.#canTakeMore && this.#channel?.isShared === true && this.#claims?.hasFree === true;
-  }
-
-  /** Whether the worker may run closures with this placement. */
-  canRun(placement: Placement): boolean {
-    return placement.fits(this.index, {});
-  }
-
-  /** Sends a closure with the next `flush`. */
-  add(closure: Closure, call: Call, expectedUs: number): void {
-    const channel = this.#channel as WorkerChannel;
-    const { name, perWorker, transfer, hasVariables } = call;
-    let { args } = call;
-    try {
-      if (!channel.isShared) args = passedAsBytes(args);
-    } catch (error) {
-      // The packing refuses some values that structuredClone has accepted: a MessagePort, say.
-      const value = argumentError(error, name, args as readonly unknown[], packValue);
-      this.#host.ended(closure, { state: 'failed', value });
-      return;
-    }
-    const claim = (this.#claims as Claims).take(closure.id);
-    this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
-    if (closure.isSuspect) this.#hasSuspect = true;
-    const isMoved = transfer.length > 0 && channel.isShared;
-    if (isMoved) closure.move();
-    const { id, attempts, context, runTimeoutMs } = closure;
-    const posted = channel.isShared && !isMoved ? toThread(args) : { args, moved: [] };
-    const isKeyed = call.isKeyed === true;
-    const tellsStart = runTimeoutMs !== undefined;
-    const what = [id, claim, attempts + 1, name, posted.args, perWorker] as const;
-    const moved = isMoved ? transfer : posted.moved;
-    this.#batch.add([...what, hasVariables, tellsStart, isKeyed, context], moved);
-  }
-
   /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
   prepare(resource: WorkerResource): void {
     this.#preparations.add(resource);
-    if (!this.#preparations.areOver) this.enter('building-dataset');
+    if (!this.#preparations.areOver) this.#tell();
   }
 
   /** Nobody has the data set or iterator any more. */
   forget(id: number): void {
     this.#preparations.forget(id);
-    if (this.isLoaded) this.post({ kind: 'forget', id });
-  }
-
-  /** Sends the closures that were passed to `add` as one message; if it cannot, all fail. */
-  flush(): void {
-    const { ids = [], error } = this.#batch.send(this.#channel) ?? {};
-    for (const id of ids) {
-      const sent = this.#forget(id);
-      if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value: error });
-    }
-    if (this.#sent.size > 0) this.#silence.watch();
-  }
-
-  /** @returns whether the closure was recalled: it was here, and the worker had not started it */
-  recall(closure: Closure): boolean {
-    if (!this.#recall(closure)) return false;
-    this.#silence.ask(); // else it would be sent the next closure at once, and might not begin that
-    return true;
-  }
-
-  #recall(closure: Closure): boolean {
-    const sent = this.#sent.get(closure);
-    if (sent === undefined || this.#claims?.recall(sent.claim, closure.id) !== true) return false;
-    this.#forget(closure.id);
-    return true;
-  }
-
-  /** Recalls at most `count` closures that were not started, the last one first. */
-  recallSome(count: number): Closure[] {
-    const back: Closure[] = [];
-    for (const { closure } of this.#sent.newestFirst()) {
-      if (back.length === count) break;
-      if (closure.placement !== undefined) continue; // an idle worker may not run it
-      if (!isOnlyHere(closure) && this.#recall(closure)) back.push(closure);
-    }
-    return back;
-  }
-
-  /**
-   * Asks a closure to end, or recalls it if it was not started. @returns false if it is not here
-   */
-  cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
-    const sent = this.#sent.get(closure);
-    if (sent === undefined) return false;
-    if (this.recall(closure)) {
-      this.#host.returned(closure, 'sent');
-      return true;
-    }
-    this.#claims?.cancel(sent.claim, closure.id);
-    this.post({ kind: 'cancel', id: closure.id, reason: encode(reason).bytes });
-    if (!replace) return true;
-    const { cancelGraceMs } = this.#host;
-    this.#graceTimers.start(closure.id, cancelGraceMs, () => {
-      const { name } = closure.work as Call;
-      const text = `'${name}' was cancelled and did not end within ${cancelGraceMs} ms`;
-      this.#killedBy = closure;
-      this.kill(new CancelledError(text));
-    });
-    return true;
+    if (this.isLoaded) this.worker?.post({ kind: 'forget', id });
   }
 
   /** Tells the worker of variables. (A thread that shares their memory finds them by their names.) */
-  define(...definitions: Definition[]): void {
-    const isFound = this.#channel?.isShared === true && this.#host.variables.id !== undefined;
-    if (isFound || definitions.length === 0) return;
-    this.post({ kind: 'define', definitions });
+  define(definitions: readonly Definition[]): void {
+    const { worker } = this;
+    const isFound = worker?.channel.isShared === true && this.#host.variables.id !== undefined;
+    if (!isFound && definitions.length > 0) worker?.post({ kind: 'define', definitions });
+  }
+
+  /** Tells the functions that run, and those that follow, that the worker will be asked to end. */
+  leave(): void {
+    if (this.isLoaded) this.worker?.post({ kind: 'leave' });
+  }
+
+  /** The worker can take more closures than before. */
+  onFree(): void {
+    this.worker?.watch();
+    this.#listener.onFree(this);
   }
 
   /** Ends the worker by force. `onGone` follows, also for a thread that is stuck. */
-  kill(cause: Error): void {
-    const channel = this.#channel;
-    if (channel === undefined || this.#killedFor !== undefined) return;
-    this.#killedFor = cause;
-    if (this.#startFailure === undefined) this.enter('stopping'); // else its phase says more
-    channel.kill();
-  }
-
-  /** The worker has said that it cannot begin. It is ended, and that is its own failure. */
-  startHasFailed(cause: Error): void {
-    this.#startFailure = cause;
-    this.kill(cause);
-  }
-
-  /** Ends the worker as somebody outside would: unlike `kill`, this is a failure of the worker. */
-  crash(): void {
-    this.#channel?.kill();
+  kill(why: Error, by?: Closure | 'retire'): void {
+    const before = this.#state;
+    if (before.is === 'vacant' || before.is === 'killed') return;
+    const { worker } = before;
+    this.#become({ is: 'killed', worker, why, before, by });
+    worker.channel.kill();
   }
 
   /**
    * Ends the worker when it runs nothing: what it was only sent goes back, and its teardown
    * function is called, with `cancelGraceMs` to end. `onGone` follows.
    */
-  retire(cause: Error): void {
-    if (this.#channel === undefined || this.isEnding) return;
-    this.#retiredFor = cause;
-    this.enter('stopping');
-    this.#giveBack();
-    if (this.#sent.size > 0) this.leave();
+  retire(why: Error): void {
+    const { worker } = this;
+    if (this.#state.is === 'starting') return this.kill(why, 'retire');
+    if (worker === undefined || !this.#become({ is: 'retiring', worker, why })) return;
+    worker.giveBack();
+    if (worker.running > 0) this.leave();
     this.#endIfRetired();
   }
 
-  /** Returns what the worker has not begun. */
-  #giveBack(): void {
-    const back = this.recallSome(this.#sent.size);
-    for (const closure of back) this.#host.returned(closure, 'sent');
-  }
-
   #endIfRetired(): void {
-    const cause = this.#retiredFor;
-    if (cause === undefined || this.#sent.size > 0 || this.#ending !== undefined) return;
-    const { teardown } = this.#options;
+    const state = this.#state;
+    if (state.is !== 'retiring' || state.worker.running > 0) return;
+    const { worker, why } = state;
+    const { teardown } = this.#settings.options;
     const { job, index } = this.#name;
     let does: string | undefined;
     if (teardown !== undefined) does = `The teardown function '${teardown}'`;
     else if (this.#preparations.hasIterators) does = 'return() of the iterators';
-    // A thread loses nothing by force; nor does a worker that has not begun.
-    const hasToEnd = does !== undefined || this.#channel?.isShared === false;
-    if (!hasToEnd || !this.isLoaded) {
-      this.kill(cause);
-      return;
-    }
+    // A thread loses nothing by force.
+    if (does === undefined && worker.channel.isShared) return this.kill(why);
     const what = does && `${does} of ${job}:${index}`;
-    this.#ending = new Ending(what, this.#host.cancelGraceMs, () => this.kill(cause));
-    this.post({ kind: 'end', letsGo: true });
+    const ending = new Ending(what, this.#host.cancelGraceMs, () => this.kill(why));
+    this.#become({ is: 'ending', worker, why, ending });
+    worker.post({ kind: 'end', letsGo: true });
   }
 
-  /** Tells the functions that run, and those that follow, that the worker will be asked to end. */
-  leave(): void {
-    if (this.isLoaded) this.post({ kind: 'leave' });
+  /**
+   * The pool starts another worker in the place of one that has died. `isCharged`: a function was
+   * charged with the death.
+   *
+   * @returns the number of deaths that no function was charged with, since one last ended here
+   */
+  isReplaced(isCharged: boolean): number {
+    this.#restarts += 1;
+    if (!isCharged) this.#deaths += 1;
+    return this.#deaths;
   }
 
   get info(): WorkerInfo {
+    const { worker } = this;
+    const { job, index } = this.#name;
     let state: WorkerInfo['state'] = 'lost';
-    if (this.#channel !== undefined) {
+    if (worker !== undefined) {
       if (!this.isLoaded || !this.#preparations.areOver) state = 'starting';
-      else state = this.isIdle ? 'idle' : 'busy';
+      else state = worker.idleSince === undefined ? 'busy' : 'idle';
     }
-    return workerInfo(this.#name, this.#pid, state, this);
-  }
-
-  /** The functions that the worker runs. */
-  get calls(): RunningCall[] {
-    const running = this.#sent.newestFirst().filter((sent) => this.#fateOf(sent) === 'running');
-    // Of several at once, each began when it was sent.
-    const runsMany = (this.#options.concurrency ?? 1) > 1;
-    return running.map((sent) => runningCall(sent, runsMany ? 0 : this.#last.at));
-  }
-
-  #oldest(fate: Fate): SentToWorker | undefined {
-    return this.#sent.newestFirst().findLast((sent) => this.#fateOf(sent) === fate);
-  }
-
-  #fateOf({ closure, claim }: SentToWorker): Fate {
-    return this.#claims?.fateOf(claim, closure.id) ?? 'running';
-  }
-
-  /** As what a closure is returned. One whose neighbour was to be ended is not charged. */
-  #fateAfterDeath(sent: SentToWorker): Fate {
-    const fate = this.#fateOf(sent);
-    // A repeated closure's result is sent at once. If it is lost all the same, the worker died of it.
-    const isRepeated = sent.closure.attempts > 0 && this.#killedFor === undefined;
-    if (fate === 'ended' && isRepeated) return 'running';
-    const isNeighbour = this.#killedBy !== undefined && this.#killedBy !== sent.closure;
-    return fate === 'running' && isNeighbour ? 'ended' : fate;
+    return {
+      name: `${job}:${index}`,
+      job,
+      index,
+      state,
+      host: hostname(),
+      pid: this.#pid,
+      running: worker?.running ?? 0,
+      completed: this.#completed,
+      restarts: this.#restarts,
+      calls: worker?.calls ?? [],
+    };
   }
 
   get readiness(): TaskReadiness {
-    const pid = this.isAlive ? this.#pid : undefined;
+    const pid = this.worker && this.#pid;
     const { isReady: ready } = this;
-    const phase = ready ? 'ready' : this.#phase;
+    const phase = phaseOf(this.#state, this.#preparations.areOver);
     const cause = phase === 'building-dataset' ? this.#preparations.cause : this.#cause;
     return readinessOf(this.#name, { ready, phase, since: this.#since, pid, cause });
   }
 
-  /** From now on the task is in this phase, because of `cause`. */
-  enter(phase: TaskPhase, cause?: unknown): void {
-    this.#phase = phase;
-    this.#cause = cause ?? this.#cause;
-    this.#since = new Date();
-    this.#host.changed();
-  }
-
-  post(message: ToWorker): void {
-    try {
-      this.#channel?.post(message);
-    } catch {
-      // The worker is ending; `onGone` follows.
-    }
-  }
-
-  #forget(id: number): SentToWorker | undefined {
-    const sent = this.#sent.remove(id);
-    if (sent === undefined) return undefined;
-    this.#claims?.release(sent.claim);
-    if (this.#sent.size === 0) {
-      this.#hasSuspect = false;
-      this.idleSince = performance.now();
-    }
-    this.#graceTimers.clear(id);
-    this.#runTimers.clear(id);
-    return sent;
-  }
-
-  #receive(message: FromWorker): void {
+  #receive(worker: LiveWorker, message: FromWorker): void {
+    /** Posts to this worker: later another may have the slot, with requests of its own. */
+    const reply = (answer: ToWorker): void => {
+      if (this.worker === worker) worker.post(answer);
+    };
     switch (message.kind) {
       case 'allstop:announcing':
-        this.#announced = message;
-        return;
+        return worker.announces(message);
       case 'allstop:results':
-        this.#announced = undefined;
-        for (const result of message.results) this.#takeResult(result);
-        if (this.#ended >= this.#mostTasks) this.retire(recycled());
+        for (const result of message.results) {
+          const name = worker.took(result);
+          if (name === undefined) continue;
+          this.#completed += 1;
+          this.#deaths = 0;
+          this.#listener.onResult(name, result[3]);
+        }
+        if (worker.isSpent) this.retire(recycled());
         updateBusyWorkers(attachmentOf(this.#host.coordinator));
         this.#endIfRetired();
-        return this.#free();
+        return this.onFree();
       case 'allstop:pong':
-        this.#silence.end();
-        this.idleSince = performance.now();
-        return this.#free();
-      case 'allstop:progress': {
-        const sent = this.#sent.get(message);
-        if (sent !== undefined) this.#host.progressed(sent.closure, message.values);
-        return;
-      }
-      case 'allstop:begun': {
-        const closure = this.#sent.get(message)?.closure;
-        if (closure === undefined) return;
-        const { id, runTimeoutMs = Number.POSITIVE_INFINITY } = closure;
-        this.#runTimers.start(id, runTimeoutMs, () => this.#host.overdue(closure));
-        return;
-      }
+        worker.hasAnswered();
+        return this.onFree();
+      case 'allstop:progress':
+        return worker.progressed(message.id, message.values);
+      case 'allstop:begun':
+        return worker.began(message.id);
       case 'allstop:ready':
-        this.isLoaded = true;
-        this.hasFailedSetup = false;
+        this.#hasFailedSetup = false;
         this.#cause = undefined;
+        this.#become({ is: 'serving', worker });
         this.#listener.onLoaded(this, message.functions);
         this.#host.prepare(this.index);
         this.#listener.onFree(this); // sends the resources to make before it is ready
-        return this.#checkReady();
+        return this.#checkReady(worker);
       case 'allstop:failed': {
         const { value } = decode(message.error);
-        this.enter('import-failed', whyNotImported(this.#options.module, value));
+        const why = whyNotImported(this.#settings.options.module, value);
+        this.#become({ is: 'starting', worker, phase: 'import-failed' }, why);
         return this.#listener.onImportFailed(this, value, message.isWhole);
       }
-      case 'allstop:settingUp':
-        return this.enter(
-          'setting-up',
-          this.hasFailedSetup ? undefined : settingUp(this.#options.setup ?? ''),
-        );
+      case 'allstop:settingUp': {
+        const { setup = '' } = this.#settings.options;
+        const cause = this.#hasFailedSetup ? undefined : settingUp(setup);
+        this.#become({ is: 'starting', worker, phase: 'setting-up' }, cause);
+        return;
+      }
       case 'allstop:setupFailed': {
         const { value } = decode(message.error);
-        const error = setupError(this.#name, this.#options.setup, value);
-        this.hasFailedSetup = true;
-        this.enter('setup-failed', error);
-        return this.startHasFailed(error);
+        const error = setupError(this.#name, this.#settings.options.setup, value);
+        this.#hasFailedSetup = true;
+        this.#become({ is: 'starting', worker, phase: 'setup-failed' }, error);
+        return this.kill(error);
       }
       case 'allstop:heapFull':
         return this.retire(recycled());
-      case 'allstop:ending':
-        this.#ending?.tornDown(message.error);
-        if (this.#channel?.isShared === true) this.kill(this.#retiredFor as Error);
-        return; // a process exits
+      case 'allstop:ending': {
+        if (this.#state.is !== 'ending') return;
+        this.#state.ending.tornDown(message.error);
+        // A process exits.
+        if (worker.channel.isShared) this.kill(this.#state.why);
+        return;
+      }
       case 'allstop:leaving':
         return this.retire(new CancelledError('The worker was asked to end, by SIGTERM'));
       case 'allstop:prepared':
         this.#preparations.made(message.id);
-        this.#checkReady();
-        return this.#free();
+        this.#checkReady(worker);
+        return this.onFree();
       case 'allstop:stop':
         return this.#listener.onStop(message.stop);
       case 'allstop:draw': {
         const { id, request } = message;
-        const reply = this.#replier();
         this.#host.draw?.(request, (state, bytes) => reply({ kind: 'drawn', id, state, bytes }));
         return;
       }
       case 'allstop:operate': {
         const { id, request } = message;
-        const reply = this.#replier();
         this.#host.variables.answer(request, (answer) => reply({ kind: 'answer', id, answer }));
         return;
       }
@@ -545,95 +444,57 @@ export class WorkerSlot {
     }
   }
 
-  #free(): void {
-    if (this.#sent.size > 0) this.#silence.watch();
-    this.#listener.onFree(this);
-  }
-
-  /** Posts to the present worker: later another may have the slot, with requests of its own. */
-  #replier(): (message: ToWorker) => void {
-    const channel = this.#channel;
-    return (message) => this.#channel === channel && this.post(message);
-  }
-
-  #checkReady(): void {
-    if (!this.#preparations.areOver || this.isEnding) return;
-    this.enter('ready');
-    this.idleSince = performance.now();
+  #checkReady(worker: LiveWorker): void {
+    if (!this.isReady) return;
+    worker.hasAnswered();
+    this.#tell();
     this.#listener.onReady(this);
   }
 
-  #takeResult([id, state, value, us]: SentResult): void {
-    const sent = this.#forget(id);
-    if (sent === undefined) return;
-    const { closure } = sent;
-    this.completed += 1;
-    this.#ended += 1;
-    const { name } = closure.work as Call;
-    this.#last = { name, at: Date.now() };
-    this.#listener.onResult(this, name, us);
-    const isValue = this.#channel?.isShared !== false;
-    this.#host.ended(closure, outcomeOf(state, value, isValue), us);
-  }
-
-  #onUnreadable(error: unknown): boolean {
-    if (this.#announced === undefined) return false;
-    const { id, us } = this.#announced;
-    this.#receive({
-      kind: 'allstop:results',
-      results: [[id, STATE.failed, unreadable(error), us]],
-    });
-    return true;
-  }
-
-  #onGone(channel: WorkerChannel, cause: Error): void {
-    const stuck = this.stuck.findIndex((each) => each.channel === channel);
-    if (stuck !== -1) {
-      this.stuck.splice(stuck, 1); // the thread has returned from native code and ended
-      this.#shown.delete(channel);
+  #onGone(worker: LiveWorker, cause: Error): void {
+    if (this.stuck.delete(worker)) {
+      this.#shown.delete(worker); // the thread has returned from native code and ended
       updateBusyWorkers(attachmentOf(this.#host.coordinator));
       this.#host.changed();
     }
-    if (this.#channel !== channel) return;
-    this.#lose(this.#killedFor ?? cause);
+    if (this.worker === worker) this.#lose(worker, cause);
   }
 
-  #abandon(channel: WorkerChannel): void {
-    const cause = this.#killedFor;
-    if (this.#channel !== channel || cause === undefined) return;
+  #abandon(worker: LiveWorker): void {
+    const state = this.#state;
+    if (state.is !== 'killed' || state.worker !== worker) return;
     const info: WorkerInfo = { ...this.info, state: 'stuck', running: 0 };
-    this.stuck.push({ info, channel });
-    this.#shown.set(channel, stuckWorker(this.#name, channel, info.calls));
+    this.stuck.set(worker, info);
+    this.#lose(worker, state.why);
+    const ran = { calls: info.calls, running: info.calls.length };
+    this.#shown.set(worker, shownWorker(this.#name, worker.channel, ran, true));
     this.#listener.onStuck(info);
-    this.#lose(cause);
   }
 
-  /** Returns all closures of the lost worker. */
-  #lose(cause: Error): void {
-    const failed = this.#startFailure === undefined ? undefined : this.#phase;
-    const wasKilled = this.#killedFor !== undefined && failed === undefined;
-    const wasRetired = this.#retiredFor !== undefined && this.#sent.size === 0;
+  /** Returns all closures of the worker, which is gone. */
+  #lose(worker: LiveWorker, ended: Error): void {
+    const state = this.#state;
+    if (state.is === 'vacant') return;
+    const killed = state.is === 'killed' ? state : undefined;
+    const before = state.is === 'killed' ? state.before : state;
+    const cause = killed?.why ?? ended;
+    const failed = failedPhase(before);
+    const isLeaving = before.is === 'retiring' || before.is === 'ending';
+    const isRetired = isLeaving || killed?.by === 'retire';
+    const wasRetired = isRetired && worker.running === 0;
+    const wasKilled = killed !== undefined && failed === undefined;
     const wasReady = this.isLoaded && this.#preparations.areOver;
-    const made = this.#preparations.lost(cause, this.isEnding);
-    const lost = inOrderOfReturn(this.#sent, (sent) => this.#fateAfterDeath(sent));
-    this.#channel = undefined;
-    this.#shown.delete(this);
-    this.isLoaded = false;
-    this.#ending?.clear();
-    this.#ending = undefined;
-    this.#batch.clear();
-    this.enter(failed ?? 'lost', wasRetired ? undefined : cause);
-    this.#graceTimers.clearAll();
-    this.#runTimers.clearAll();
-    this.#silence.end();
-    // All closures are removed before any is returned: if one fails, the rules cancel the others,
-    // and must not find them here.
-    this.#sent.takeAll();
+    const made = this.#preparations.lost(cause, killed !== undefined || isRetired);
+    const by = killed?.by === 'retire' ? undefined : killed?.by;
+    const lost = worker.lose(killed !== undefined, by);
+    this.#shown.delete(worker);
+    this.#become({ is: 'vacant', phase: failed ?? 'lost' }, wasRetired ? undefined : cause);
     updateBusyWorkers(attachmentOf(this.#host.coordinator));
-    this.#hasSuspect = false;
     for (const { closure, fate } of lost) this.#host.returned(closure, fate, cause);
-    const running = lost.find(({ fate }) => fate === 'running');
-    const name = (running?.closure.work as Call | undefined)?.name ?? made;
-    this.#listener.onGone(this, { cause, wasKilled, wasRetired, wasReady, running: name });
+    const ran = lost.find(({ fate }) => fate === 'running');
+    const running = ran === undefined ? made : nameOf(ran.closure);
+    const how = wasRetired ? 'retired' : wasKilled ? 'killed' : 'died';
+    this.#listener.onGone(this, { cause, how, wasReady, running });
+    worker.isGone(cause);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * How many workers a pool has: as many as `resize` says; or between `min` and `max`, more while
+ * The slots of a pool, and how many: as many as `resize` says; or between `min` and `max`, more while
  * closures wait, fewer when workers are idle.
  *
  * 1. A slot in `#leaving` ends its worker when that runs nothing, and is then removed. Until then
@@ -12,18 +12,19 @@
 
 import { Timer } from '../../base/timer.ts';
 import { counted } from '../../coordinator/words.ts';
+import { CancelledError } from '../../errors/errors.ts';
 import type { WorkerSlot } from './worker-slot.ts';
 
 /** Limits of a pool whose size follows its work. */
 export type Elastic = { readonly min: number; readonly max: number; readonly idleMs: number };
 
-export interface PoolSizeListener {
-  /** The slots of the pool, by index. */
-  readonly slots: readonly WorkerSlot[];
-  /** Adds a slot with this index, or the lowest free one, and starts its worker. */
-  add(index?: number): void;
-  /** Ends the slot's worker when it runs nothing. The slot is removed when the worker is gone. */
-  letGo(slot: WorkerSlot): void;
+export interface SlotsListener {
+  /** @returns a slot, which has no worker */
+  make(index: number): WorkerSlot;
+  /** A slot was added: its worker is to be started. */
+  added(slot: WorkerSlot): void;
+  /** A slot without a worker was removed. */
+  removed(slot: WorkerSlot): void;
 }
 
 type Resize = { resolve: () => void; reject: (error: Error) => void };
@@ -34,8 +35,10 @@ type Undoing = {
   readonly slots: Set<WorkerSlot>;
 };
 
-export class PoolSize {
-  readonly #pool: PoolSizeListener;
+export class Slots {
+  readonly #pool: SlotsListener;
+  /** By index. */
+  #all: readonly WorkerSlot[] = [];
   readonly #leaving = new Set<WorkerSlot>();
   #resizes: Resize[] = [];
   /** The slots that the calls in `#resizes` have added. */
@@ -45,9 +48,27 @@ export class PoolSize {
   #elastic: Elastic | undefined;
   #idle: Timer | undefined;
 
-  constructor(pool: PoolSizeListener, elastic: Elastic | undefined) {
+  constructor(pool: SlotsListener, elastic: Elastic | undefined) {
     this.#pool = pool;
     this.#elastic = elastic;
+  }
+
+  get all(): readonly WorkerSlot[] {
+    return this.#all;
+  }
+
+  has(slot: WorkerSlot): boolean {
+    return this.#all.includes(slot);
+  }
+
+  /** Adds a slot with this index, or the lowest free one, and starts its worker. */
+  add(index?: number): void {
+    const used = new Set(this.#all.map((slot) => slot.index));
+    let free = 0;
+    while (used.has(free)) free += 1;
+    const slot = this.#pool.make(index ?? free);
+    this.#all = [...this.#all, slot].toSorted((one, other) => one.index - other.index);
+    this.#pool.added(slot);
   }
 
   /** Whether there is a worker with this index, or may be one. */
@@ -71,7 +92,7 @@ export class PoolSize {
     for (const index of indexes) {
       if (this.#stays(index)) continue;
       const leaving = [...this.#leaving].find((slot) => slot.index === index);
-      if (leaving === undefined) this.#pool.add(index);
+      if (leaving === undefined) this.add(index);
       else this.#leaving.delete(leaving);
     }
   }
@@ -96,9 +117,9 @@ export class PoolSize {
     if (this.#elastic === undefined || this.#idle !== undefined) return;
     const { staying } = this;
     if (staying.length <= this.#elastic.min) return;
-    const idle = staying.filter(({ isIdle }) => isIdle);
+    const idle = staying.flatMap(({ worker }) => worker?.idleSince ?? []);
     if (idle.length === 0) return;
-    const since = Math.min(...idle.map(({ idleSince }) => idleSince));
+    const since = Math.min(...idle);
     const left = Math.max(0, this.#elastic.idleMs - (performance.now() - since));
     this.#idle = new Timer(left, () => {
       this.#idle = undefined;
@@ -111,14 +132,14 @@ export class PoolSize {
     if (this.#elastic === undefined) return;
     const { min, idleMs } = this.#elastic;
     const { staying } = this;
-    const isSurplus = ({ isIdle, idleSince }: WorkerSlot): boolean =>
-      isIdle && performance.now() - idleSince >= idleMs;
+    const isSurplus = ({ worker }: WorkerSlot): boolean =>
+      performance.now() - (worker?.idleSince ?? Number.POSITIVE_INFINITY) >= idleMs;
     const most = Math.max(0, staying.length - min);
     this.#letGo(staying.filter(isSurplus).toReversed().slice(0, most));
   }
 
-  /** The pool adds nothing any more, and ends no idle worker. */
-  close(): void {
+  /** From now on its size does not follow the work. */
+  #fix(): void {
     this.#elastic = undefined;
     this.#idle?.clear();
   }
@@ -126,7 +147,7 @@ export class PoolSize {
   /** Keeps a slot that is leaving, or adds one. */
   #addOne(): void {
     const [slot] = this.#leaving;
-    if (slot === undefined) this.#pool.add();
+    if (slot === undefined) this.add();
     else this.#leaving.delete(slot);
   }
 
@@ -136,7 +157,7 @@ export class PoolSize {
 
   /** The slots that stay. */
   get staying(): WorkerSlot[] {
-    return this.#pool.slots.filter((slot) => !this.#leaving.has(slot));
+    return this.#all.filter((slot) => !this.#leaving.has(slot));
   }
 
   /**
@@ -145,7 +166,7 @@ export class PoolSize {
    */
   resize(workers: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.close();
+      this.#fix();
       this.#resizes.push({ resolve, reject });
       this.#setTo(workers);
       this.check();
@@ -155,12 +176,13 @@ export class PoolSize {
   /** A slot was removed, or its worker has become ready: `resize` may have come to its end. */
   check(): void {
     if (this.#resizes.length === 0 || this.#leaving.size > 0) return;
-    if (!this.#pool.slots.every(({ isReady }) => isReady)) return;
+    if (!this.#all.every(({ isReady }) => isReady)) return;
     for (const { resolve } of this.#takeResizes()) resolve();
   }
 
-  /** Rejects every `resize` that has not come to its end. */
-  fail(error: Error): void {
+  /** Nothing is added any more, and no idle worker ended; every `resize` under way rejects. */
+  end(error: Error): void {
+    this.#fix();
     const undoings = this.#undoings;
     this.#undoings = [];
     for (const undoing of undoings) rejectAll(undoing);
@@ -173,15 +195,17 @@ export class PoolSize {
    */
   undo(error: Error): void {
     if (this.#resizes.length === 0) return;
-    const slots = this.#begun.filter((slot) => this.#pool.slots.includes(slot));
+    const slots = this.#begun.filter((slot) => this.#all.includes(slot));
     const resizes = this.#takeResizes();
     if (slots.length === 0) return rejectAll({ error, resizes });
     this.#undoings.push({ error, resizes, slots: new Set(slots) });
     this.#letGo(slots);
   }
 
-  /** The slot was removed. */
-  removed(slot: WorkerSlot): void {
+  /** Removes a slot that has no worker any more. */
+  remove(slot: WorkerSlot): void {
+    this.#all = this.#all.filter((each) => each !== slot);
+    this.#pool.removed(slot);
     this.#leaving.delete(slot);
     for (const { slots } of this.#undoings) slots.delete(slot);
     const done = this.#undoings.filter(({ slots }) => slots.size === 0);
@@ -191,16 +215,19 @@ export class PoolSize {
   }
 
   #setTo(workers: number): void {
-    const before = new Set(this.#pool.slots);
+    const before = new Set(this.#all);
     for (let missing = workers - this.staying.length; missing > 0; missing -= 1) this.#addOne();
-    this.#begun.push(...this.#pool.slots.filter((slot) => !before.has(slot)));
+    this.#begun.push(...this.#all.filter((slot) => !before.has(slot)));
     this.#letGo(this.staying.slice(workers));
   }
 
   /** All are in #leaving before the first is removed: else `check` would be satisfied too early. */
   #letGo(slots: readonly WorkerSlot[]): void {
     for (const slot of slots) this.#leaving.add(slot);
-    for (const slot of slots) this.#pool.letGo(slot);
+    for (const slot of slots) {
+      if (slot.worker === undefined) this.remove(slot);
+      else slot.retire(new CancelledError('The worker is not needed any more'));
+    }
   }
 
   #takeResizes(): Resize[] {

@@ -1,0 +1,77 @@
+/** Gives queued closures to a worker or node, and knows how long functions take. */
+
+import type { Call, Closure } from '../queue/closure.ts';
+import type { Runner } from '../queue/lines/closure-lines.ts';
+import type { StrategyHost } from '../queue/strategy.ts';
+
+/** Added to each measured time for the cost of sending a closure, so that no function takes 0. */
+const SENDING_US = 2;
+
+/** A worker or node. */
+export interface Taker extends Runner {
+  /** How many closures it has. */
+  readonly running: number;
+  /** Sends a closure with the next `flush`. */
+  add(closure: Closure, call: Call, expectedUs: number): void;
+  flush(): void;
+}
+
+/** @returns a function that has `body` run later, once for all calls until then */
+export function coalesced(later: (run: () => void) => void, body: () => void): () => void {
+  let isDue = false;
+  return () => {
+    if (isDue) return;
+    // Before the flag: a stack overflow may throw here.
+    later(() => {
+      isDue = false;
+      body();
+    });
+    isDue = true;
+  };
+}
+
+export class Feeding {
+  readonly #host: Pick<StrategyHost, 'take' | 'isSuspectNext'>;
+  /** How long a function is expected to run that was never measured. */
+  readonly #unmeasuredUs: number;
+  /** By the name of the function: a moving average of its attempts, in microseconds. */
+  readonly #us = new Map<string, number>();
+  readonly #wake: () => void;
+
+  /** `wake`: others may take something. */
+  constructor(
+    host: Pick<StrategyHost, 'take' | 'isSuspectNext'>,
+    unmeasuredUs: number,
+    wake: () => void,
+  ) {
+    this.#host = host;
+    this.#unmeasuredUs = unmeasuredUs;
+    this.#wake = wake;
+  }
+
+  measure(name: string, us: number): void {
+    const known = this.#us.get(name);
+    const spent = us + SENDING_US;
+    this.#us.set(name, known === undefined ? spent : known + (spent - known) / 8);
+  }
+
+  /**
+   * Gives closures as long as `mayTake` permits; a suspect only to one that has nothing.
+   *
+   * @returns why no more: it may take none; nothing is queued that it may run; or a suspect is next,
+   *   and it has other closures
+   */
+  feed(taker: Taker, mayTake: () => boolean): 'full' | 'no-work' | 'suspect' {
+    while (mayTake()) {
+      if (taker.running > 0 && this.#host.isSuspectNext(taker)) return 'suspect';
+      const closure = this.#host.take(taker);
+      if (closure === undefined) return 'no-work';
+      if (closure.isSuspect) this.#wake(); // what is behind it is for others
+      const { work } = closure;
+      if (work.kind === 'call') {
+        taker.add(closure, work, this.#us.get(work.name) ?? this.#unmeasuredUs);
+      }
+    }
+    return 'full';
+  }
+}

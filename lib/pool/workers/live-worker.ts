@@ -1,0 +1,383 @@
+/**
+ * A worker from its start until it is gone, with the calls that it was sent.
+ *
+ * 1. `#sent` holds the closures that were sent to the worker and have not ended, in the order
+ *    in which the worker takes them. Each has a claim (protocol.ts) of its own.
+ * 2. The claim says whether the closure was started, and whether it has ended: a closure is never
+ *    recalled and run, too. A process shares no claims with us: it is sent one closure at a time,
+ *    which counts as running.
+ * 3. A process receives arguments and sends results as bytes, each packed by itself: a value
+ *    that cannot be read fails only its own function. A thread's message that cannot be read
+ *    may contain the result of any started closure: the slot ends that worker, and the worker's
+ *    closures run again. A second attempt announces its result, so that it is known which
+ *    function has failed if that result cannot be read.
+ * 4. A suspect (`Closure.isSuspect`) is alone in `#sent`.
+ * 5. A thread that runs nothing and does not begin what it was sent is asked (silence.ts). Until it
+ *    answers it takes nothing more; if it does not answer in time, it is ended.
+ */
+
+import { messageOf } from '../../base/thrown-value.ts';
+import { Timer } from '../../base/timer.ts';
+import { CancelledError } from '../../errors/errors.ts';
+import { decode, encode } from '../../record/encoded-error.ts';
+import { passedAsBytes } from '../../values/packed-arguments.ts';
+import { toThread } from '../../values/to-thread.ts';
+import { packValue, unpackValue } from '../../values/value.ts';
+import type { Call, Closure, ClosureOutcome } from '../queue/closure.ts';
+import type { Placement } from '../queue/lines/placement.ts';
+import type { Cancellation, RunningCall, StrategyHost } from '../queue/strategy.ts';
+import type { SentCall, SentResult, ToWorker } from '../worker/messages.ts';
+import { argumentError, CANCELLED, ENDED, type Fate, STATE } from '../worker/protocol.ts';
+import type { Movable } from '../worker/transfer.ts';
+import type { WorkerChannel, WorkerName, WorkerOptions } from './channel.ts';
+import type { Taker } from './feeding.ts';
+import { inOrderOfReturn, isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
+import { noAnswer, Silence } from './silence.ts';
+
+type SentToWorker = Sent & {
+  /** The index of its claim. */
+  readonly claim: number;
+  /** How long its function may run, and how long that may go on when it was cancelled. */
+  limit?: Timer;
+  grace?: Timer;
+};
+
+/** What the worker's slot knows and does. */
+export interface Keeper {
+  /** Whether the worker takes closures: it is ready. */
+  readonly isReady: boolean;
+  /** The worker can take more closures than before. */
+  onFree(): void;
+  /** The worker has to be ended by force. `by`: because of this closure. */
+  kill(cause: Error, by?: Closure): void;
+}
+
+export class LiveWorker implements Taker {
+  readonly channel: WorkerChannel;
+  /** Resolves with how it has ended, when its closures were returned. */
+  readonly gone: Promise<Error>;
+  /** Called when it is gone. */
+  readonly isGone: (cause: Error) => void;
+  readonly #host: StrategyHost;
+  readonly #keeper: Keeper;
+  readonly #index: number;
+  readonly #options: WorkerOptions;
+  readonly #silence: Silence;
+  readonly #sent = new SentClosures<SentToWorker>();
+  readonly #freeClaims: number[];
+  /** What goes with the next message. */
+  #calls: SentCall[] = [];
+  #transfers: Movable[] = [];
+  #hasSuspect = false;
+  /** How many functions have ended. */
+  #ended = 0;
+  /** The function that has ended last, and Date.now() then. */
+  #last: { readonly name: string | undefined; readonly at: number } = { name: undefined, at: 0 };
+  #idleSince = performance.now();
+  /** Of which call the next message is the result. */
+  #announced: { readonly id: number; readonly us: number } | undefined;
+
+  constructor(
+    channel: WorkerChannel,
+    host: StrategyHost,
+    keeper: Keeper,
+    { index, name, options }: { index: number; name: WorkerName; options: WorkerOptions },
+  ) {
+    this.channel = channel;
+    this.#host = host;
+    this.#keeper = keeper;
+    this.#index = index;
+    this.#options = options;
+    this.#freeClaims = Array.from(channel.words.keys()).toReversed();
+    let tell = (_cause: Error): void => {};
+    this.gone = new Promise((resolve) => {
+      tell = resolve;
+    });
+    this.isGone = tell;
+    this.#silence = new Silence(host.cancelGraceMs, {
+      isAtWork: () => !keeper.isReady || this.#withFate('running') !== undefined,
+      beginsBy: () => {
+        const sent = this.#withFate('sent');
+        return sent && sent.sentAt + sent.closure.patienceMs;
+      },
+      ask: () => this.post({ kind: 'ping' }),
+      onLate: () => {
+        this.#sent.allowLonger();
+        this.giveBack();
+        keeper.onFree();
+      },
+      onNoAnswer: (graceMs) => keeper.kill(noAnswer(name, graceMs, this.#last.name)),
+    });
+  }
+
+  post(message: ToWorker): void {
+    try {
+      this.channel.post(message);
+    } catch {
+      // The worker is ending; `isGone` follows.
+    }
+  }
+
+  /** The number of closures that were sent and have not ended. */
+  get running(): number {
+    return this.#sent.size;
+  }
+
+  /** Since when (performance.now()) it is ready and has nothing to do; undefined: it is not. */
+  get idleSince(): number | undefined {
+    const isIdle = this.#sent.size === 0 && !this.#silence.isAsked && this.#keeper.isReady;
+    return isIdle ? this.#idleSince : undefined;
+  }
+
+  /** Whether it has run as many functions as a worker may. */
+  get isSpent(): boolean {
+    return this.#ended >= this.#mostTasks;
+  }
+
+  get #mostTasks(): number {
+    return this.#options.recycle?.tasks ?? Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Whether it may take one more closure: it has less than `most`; or, a thread, takes it in
+   * advance, since what it has will run for less than `aheadUs`.
+   */
+  mayTake(most: number, aheadUs: number): boolean {
+    const { size, expectedUs } = this.#sent;
+    const isFresh = this.#ended + size < this.#mostTasks; // else it is replaced
+    if (!isFresh || this.#hasSuspect || this.#silence.isAsked || !this.#keeper.isReady)
+      return false;
+    if (size < most) return true;
+    return this.channel.isShared && this.#freeClaims.length > 0 && expectedUs < aheadUs;
+  }
+
+  canRun(placement: Placement): boolean {
+    return placement.fits(this.#index, {});
+  }
+
+  /** Sends a closure with the next `flush`. */
+  add(closure: Closure, call: Call, expectedUs: number): void {
+    const { isShared, words } = this.channel;
+    const { name, perWorker, transfer, hasVariables, isKeyed = false } = call;
+    let { args } = call;
+    try {
+      if (!isShared) args = passedAsBytes(args);
+    } catch (error) {
+      // The packing refuses some values that structuredClone has accepted: a MessagePort, say.
+      const value = argumentError(error, name, args as readonly unknown[], packValue);
+      this.#host.ended(closure, { state: 'failed', value });
+      return;
+    }
+    const claim = this.#freeClaims.pop() ?? 0;
+    Atomics.store(words, claim, closure.id);
+    this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
+    if (closure.isSuspect) this.#hasSuspect = true;
+    const isMoved = transfer.length > 0 && isShared;
+    if (isMoved) closure.move();
+    const { id, attempts, context, runTimeoutMs } = closure;
+    const posted = isShared && !isMoved ? toThread(args) : { args, moved: [] };
+    const what = [id, claim, attempts + 1, name, posted.args, perWorker] as const;
+    this.#calls.push([...what, hasVariables, runTimeoutMs !== undefined, isKeyed, context]);
+    const moved = isMoved ? transfer : posted.moved;
+    if (moved.length > 0) this.#transfers.push(...moved);
+  }
+
+  /** Sends the closures that were passed to `add` as one message; if it cannot, all fail. */
+  flush(): void {
+    const calls = this.#calls;
+    if (calls.length === 0) return;
+    const transfers = this.#transfers;
+    this.#calls = [];
+    this.#transfers = [];
+    try {
+      this.channel.post({ kind: 'run', calls }, transfers);
+    } catch (value) {
+      for (const [id] of calls) {
+        const sent = this.#remove(id);
+        if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
+      }
+    }
+    this.watch();
+  }
+
+  /** It has to begin what it has. */
+  watch(): void {
+    if (this.#sent.size > 0) this.#silence.watch();
+  }
+
+  /** It has answered, or become ready. */
+  hasAnswered(): void {
+    this.#silence.end();
+    this.#idleSince = performance.now();
+  }
+
+  /** @returns undefined if no such closure is here: it was recalled, or has ended before */
+  #remove(id: number): SentToWorker | undefined {
+    const sent = this.#sent.remove(id);
+    if (sent === undefined) return undefined;
+    this.#freeClaims.push(sent.claim);
+    sent.limit?.clear();
+    sent.grace?.clear();
+    if (this.#sent.size === 0) {
+      this.#hasSuspect = false;
+      this.#idleSince = performance.now();
+    }
+    return sent;
+  }
+
+  /** The next message is the result of this call alone. */
+  announces(announced: { readonly id: number; readonly us: number }): void {
+    this.#announced = announced;
+  }
+
+  /** @returns the result in place of that in a message that cannot be read, if it was announced */
+  unreadable(error: unknown): SentResult | undefined {
+    if (this.#announced === undefined) return undefined;
+    const { id, us } = this.#announced;
+    const text = `A result cannot be read here: ${messageOf(error)}`;
+    return [id, STATE.failed, encode(new DOMException(text, 'DataCloneError')).bytes, us];
+  }
+
+  /** The worker has sent a result. @returns the name of the function; undefined: as of `#remove` */
+  took([id, state, value, us]: SentResult): string | undefined {
+    this.#announced = undefined;
+    const closure = this.#remove(id)?.closure;
+    if (closure === undefined) return undefined;
+    const name = nameOf(closure);
+    this.#ended += 1;
+    this.#last = { name, at: Date.now() };
+    this.#host.ended(closure, outcomeOf(state, value, this.channel.isShared), us);
+    return name;
+  }
+
+  progressed(id: number, values: readonly Uint8Array[]): void {
+    const sent = this.#sent.get({ id });
+    if (sent !== undefined) this.#host.progressed(sent.closure, values);
+  }
+
+  /** The function of a closure begins. */
+  began(id: number): void {
+    const sent = this.#sent.get({ id });
+    if (sent === undefined) return;
+    const { closure } = sent;
+    const { runTimeoutMs = Number.POSITIVE_INFINITY } = closure;
+    sent.limit ??= new Timer(runTimeoutMs, () => this.#host.overdue(closure));
+  }
+
+  /** @returns whether the closure was recalled: it was here, and the worker had not started it */
+  recall(closure: Closure): boolean {
+    if (!this.#recall(closure)) return false;
+    this.#silence.ask(); // else it would be sent the next closure at once, and might not begin that
+    return true;
+  }
+
+  #recall(closure: Closure): boolean {
+    const sent = this.#sent.get(closure);
+    const { isShared, words } = this.channel;
+    if (sent === undefined || !isShared) return false;
+    if (Atomics.compareExchange(words, sent.claim, closure.id, 0) !== closure.id) return false;
+    this.#remove(closure.id);
+    return true;
+  }
+
+  /**
+   * Returns at most `most` closures that were not started, the last one first.
+   *
+   * @returns how many
+   */
+  giveBack(most: number = this.#sent.size): number {
+    const back: Closure[] = [];
+    for (const { closure } of this.#sent.newestFirst()) {
+      if (back.length === most) break;
+      if (closure.placement !== undefined) continue; // an idle worker may not run it
+      if (!isOnlyHere(closure) && this.#recall(closure)) back.push(closure);
+    }
+    for (const closure of back) this.#host.returned(closure, 'sent');
+    return back.length;
+  }
+
+  /**
+   * Asks a closure to end, or recalls it if it was not started. @returns false if it is not here
+   */
+  cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
+    const sent = this.#sent.get(closure);
+    if (sent === undefined) return false;
+    if (this.recall(closure)) {
+      this.#host.returned(closure, 'sent');
+      return true;
+    }
+    const { id } = closure;
+    // `shouldStop()` of the closure sees it, if it has begun.
+    Atomics.compareExchange(this.channel.words, sent.claim, -id, CANCELLED);
+    this.post({ kind: 'cancel', id, reason: encode(reason).bytes });
+    const { cancelGraceMs } = this.#host;
+    if (replace) {
+      sent.grace ??= new Timer(cancelGraceMs, () => {
+        const text = `'${nameOf(closure)}' was cancelled and did not end within ${cancelGraceMs} ms`;
+        this.#keeper.kill(new CancelledError(text), closure);
+      });
+    }
+    return true;
+  }
+
+  /** The functions that the worker runs. */
+  get calls(): RunningCall[] {
+    // Of several at once, each began when it was sent.
+    const earliest = (this.#options.concurrency ?? 1) > 1 ? 0 : this.#last.at;
+    const running = this.#sent.newestFirst().filter((sent) => this.#fateOf(sent) === 'running');
+    return running.map(({ closure, sentAt }) => ({
+      name: nameOf(closure),
+      attempt: closure.attempts + 1,
+      startedAt: new Date(Math.max(sentAt, earliest)),
+    }));
+  }
+
+  /**
+   * The worker is gone. Removes all closures, before any is returned: if one fails, the rules cancel
+   * the others, and must not find them here.
+   *
+   * @param wasKilled - it was ended by force; `by`: because of this closure
+   * @returns them, in the order in which they are returned
+   */
+  lose(wasKilled: boolean, by: Closure | undefined): { closure: Closure; fate: Fate }[] {
+    const lost = inOrderOfReturn(this.#sent, (sent) => {
+      const fate = this.#fateOf(sent);
+      // A repeated closure's result is sent at once. If it is lost all the same, the worker died of it.
+      if (fate === 'ended' && sent.closure.attempts > 0 && !wasKilled) return 'running';
+      // One whose neighbour was to be ended is not charged.
+      const isNeighbour = by !== undefined && by !== sent.closure;
+      return fate === 'running' && isNeighbour ? 'ended' : fate;
+    });
+    this.#calls = [];
+    this.#transfers = [];
+    for (const { closure } of lost) this.#remove(closure.id);
+    this.#silence.end();
+    return lost;
+  }
+
+  /** The one that was sent first. */
+  #withFate(fate: Fate): SentToWorker | undefined {
+    return this.#sent.newestFirst().findLast((sent) => this.#fateOf(sent) === fate);
+  }
+
+  /** Whether the worker has begun the closure, and has ended it. */
+  #fateOf({ closure, claim }: SentToWorker): Fate {
+    if (!this.channel.isShared) return 'running';
+    const word = Atomics.load(this.channel.words, claim);
+    if (word === closure.id) return 'sent';
+    return word === ENDED ? 'ended' : 'running';
+  }
+}
+
+export const nameOf = ({ work }: Closure): string => (work as Call).name;
+
+/** `isValue`: a result is a value already, not bytes of another process. */
+function outcomeOf(state: number, value: unknown, isValue: boolean): ClosureOutcome {
+  if (state !== STATE.ready) return { state: 'failed', value: decode(value as Uint8Array).value };
+  if (isValue) return { state: 'ready', value };
+  try {
+    return { state: 'ready', value: unpackValue(value as Uint8Array) };
+  } catch (error) {
+    return { state: 'failed', value: error };
+  }
+}
