@@ -1,10 +1,16 @@
 /** Objects by id. Holds them weakly: an entry goes when its object has been collected. */
 export class WeakById<T extends object> {
   readonly #refs = new Map<string, WeakRef<T>>();
-  readonly #collected = new FinalizationRegistry<string>((id) => {
-    // By now another object may have the id: its entry has to stay.
-    if (this.get(id) === undefined) this.#refs.delete(id);
-  });
+  readonly #collected: FinalizationRegistry<{ id: string; note: number }>;
+
+  /** `onGone`: called with the note of an object that was collected. */
+  constructor(onGone: (note: number) => void = () => {}) {
+    this.#collected = new FinalizationRegistry(({ id, note }) => {
+      // By now another object may have the id: its entry has to stay.
+      if (this.get(id) === undefined) this.#refs.delete(id);
+      onGone(note);
+    });
+  }
 
   get(id: string): T | undefined {
     return this.#refs.get(id)?.deref();
@@ -17,8 +23,10 @@ export class WeakById<T extends object> {
     }
   }
 
-  set(id: string, object: T): void {
-    this.#refs.set(id, new WeakRef(object));
-    this.#collected.register(object, id);
+  set(id: string, object: T, note = 0): WeakRef<T> {
+    const ref = new WeakRef(object);
+    this.#refs.set(id, ref);
+    this.#collected.register(object, { id, note });
+    return ref;
   }
 }

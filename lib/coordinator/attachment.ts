@@ -8,7 +8,7 @@ import { invalidType } from '../base/arguments.ts';
 import { isObject } from '../base/thrown-value.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import type { NativeAttachment } from '../native/binding.ts';
-import { drain, listen, listenWeakly, unlisten } from '../native/doorbell.ts';
+import { drain, forget, listen, listenWeakly, unlisten } from '../native/doorbell.ts';
 import { binding, hoistsReads } from '../native/native.ts';
 import { Publishing } from './channels/publisher.ts';
 import { logNativeStop } from './debug-log.ts';
@@ -47,11 +47,9 @@ type HooksHere = { readonly size: number; readonly isServing: boolean; serve(): 
 
 /** Those that keep themselves. */
 const abandoned = new Set<Attachment>();
-/** The attachments by their public object, a Coordinator. */
-const attachments = new WeakMap<object, Attachment>();
-/** Those that their signal keeps: they live as long as it does. */
+/** Those that their signal keeps, which has listeners: they live as long as it does. */
 const bySignal = new WeakMap<AbortSignal, Attachment>();
-const byCoordinator = new WeakById<Attachment>();
+const byCoordinator = new WeakById<Attachment>(forget);
 /** Publishes what happens at these coordinators on diagnostics channels of this thread. */
 const publishing = new Publishing(() => byCoordinator.values());
 
@@ -72,11 +70,12 @@ export class Attachment {
   readonly words: Int32Array;
   readonly wordIndex: number;
   readonly errors: ErrorsHere;
-  /** The links that this thread has made and not undone. */
-  readonly links: Set<Link> = new Set();
-  /** The cluster workers that this thread has started. */
-  readonly workers: Map<object, ShownWorker> = new Map();
-
+  /** For what has to find the attachment as long as something else keeps it. */
+  readonly ref: WeakRef<Attachment>;
+  readonly #token: number;
+  // A server makes a coordinator for each request: what most have not is made when it is asked for.
+  #links: Set<Link> | undefined;
+  #workers: Map<object, ShownWorker> | undefined;
   readonly #signal: StopSignal;
   /** Publishes the events of the timeline on channels; undefined while nothing listens. */
   #publisher: { publish(): void } | undefined;
@@ -94,8 +93,21 @@ export class Attachment {
     this.wordIndex = native.wordIndex;
     this.errors = new ErrorsHere(native);
     this.#signal = new StopSignal(this);
-    byCoordinator.set(native.id, this);
+    this.#token = native.token;
+    this.ref = byCoordinator.set(native.id, this, this.#token);
     publishing.add(this);
+  }
+
+  /** The links that this thread has made and not undone. */
+  get links(): Set<Link> {
+    this.#links ??= new Set();
+    return this.#links;
+  }
+
+  /** The cluster workers that this thread has started. */
+  get workers(): Map<object, ShownWorker> {
+    this.#workers ??= new Map();
+    return this.#workers;
   }
 
   /** Creates a coordinator. */
@@ -120,7 +132,6 @@ export class Attachment {
   /** From now on `coord` is the public object. */
   belongTo(coord: object): void {
     this.#coordinator = new WeakRef(coord);
-    attachments.set(coord, this);
     this.#keepBy('coordinator');
   }
 
@@ -249,15 +260,15 @@ export class Attachment {
     }
     if (this.#hearing === 'deaf') this.#seen = native.setInterested(true) | 0; // the mirror has 32 bits
     if (hearing === this.#hearing) return;
-    if (hearing === 'keen') listen(native.token, this);
-    else listenWeakly(native.token, this);
+    if (hearing === 'keen') listen(this.#token, this);
+    else listenWeakly(this.#token, this.ref);
     this.#hearing = hearing; // last: a stack overflow may throw above
   }
 
   /** Of a deaf attachment. */
   #listenToEvents(): void {
-    if (this.#publisher === undefined) unlisten(this.native.token);
-    else listenWeakly(this.native.token, this);
+    if (this.#publisher === undefined) unlisten(this.#token);
+    else listenWeakly(this.#token, this.ref);
   }
 
   /**
@@ -319,8 +330,10 @@ export class Attachment {
     const signal = this.#signal.live;
     this.#keepBy('signal');
     if (signal === undefined) return;
-    bySignal.set(signal, this);
-    if (heard) return; // no other owner now: native code may get one, from the signal
+    if (heard) {
+      bySignal.set(signal, this); // no other owner now: native code may get one, from the signal
+      return;
+    }
     onNextUse(signal, () => {
       if (this.#keeper !== 'signal') return;
       this.#keepBy('itself');
@@ -329,9 +342,16 @@ export class Attachment {
   }
 }
 
+let find: (coord: object) => Attachment | undefined = () => undefined;
+
+/** From now on `how` finds the attachment of a Coordinator, whose class has it. */
+export function findAttachmentsBy(how: typeof find): void {
+  find = how;
+}
+
 /** The attachment of a `Coordinator`. */
 export function attachmentOf(coord: object): Attachment {
-  return attachments.get(coord) as Attachment;
+  return checkCoordinator('coordinator', coord);
 }
 
 /**
@@ -340,7 +360,7 @@ export function attachmentOf(coord: object): Attachment {
  * @throws TypeError: `coord` is not a Coordinator
  */
 export function checkCoordinator(name: string, coord: unknown): Attachment {
-  const attachment = isObject(coord) ? attachments.get(coord) : undefined;
+  const attachment = isObject(coord) ? find(coord) : undefined;
   if (attachment === undefined) throw invalidType(name, 'an instance of Coordinator', coord);
   return attachment;
 }

@@ -17,7 +17,7 @@ import { isThenable } from '../base/thrown-value.ts';
 import { FailedPreconditionError, type Straggler } from '../errors/errors.ts';
 import { STOP_KINDS } from '../native/binding.ts';
 import { binding, firstSlab, hoistsReads } from '../native/native.ts';
-import { Attachment } from './attachment.ts';
+import { Attachment, findAttachmentsBy } from './attachment.ts';
 import {
   type CoordinatorOptions,
   checkCoordinatorOptions,
@@ -108,6 +108,7 @@ export class Coordinator implements AsyncDisposable {
   readonly #nearWord: number; // the index of its mirror in nearWords; 0 if it is in another slab
 
   static {
+    findAttachmentsBy((coord) => (#attachment in coord ? coord.#attachment : undefined));
     showAs(Coordinator.prototype, (coord) => shown(coord.#attachment));
     for (const name of ['stop', 'abort', 'cancel']) {
       const value = (): never => {
@@ -136,7 +137,7 @@ export class Coordinator implements AsyncDisposable {
     this.#nearWord = indexOfNearWord(attachment);
     attachment.belongTo(this);
     attachment.native.bindCapsule(this);
-    collected.register(this, new WeakRef(attachment));
+    collected.register(this, attachment.ref);
   }
 
   static #adopt(attachment: Attachment): Coordinator {

@@ -11,7 +11,7 @@ const MOST_HELD = 64;
 
 export class ErrorsHere {
   readonly #native: NativeAttachment;
-  readonly #held = new Map<string, Carried>(); // by id, the oldest first
+  #held: Map<string, Carried> | undefined; // by id, the oldest first
 
   constructor(native: NativeAttachment) {
     this.#native = native;
@@ -19,6 +19,7 @@ export class ErrorsHere {
 
   /** Keeps the value of an error that this thread has reported: a record gives this object. */
   hold(carried: Carried): void {
+    this.#held ??= new Map();
     this.#held.delete(carried.id);
     this.#held.set(carried.id, carried);
     if (this.#held.size <= MOST_HELD) return;
@@ -29,7 +30,7 @@ export class ErrorsHere {
   }
 
   forget(): void {
-    this.#held.clear();
+    this.#held?.clear();
   }
 
   /** The value of an encoded error: the same value each time, also if it is decoded again. */

@@ -32,34 +32,47 @@ export function isHeard(signal: AbortSignal): boolean {
   return [...followersOf(signal)].some((follower) => follower.deref() !== undefined);
 }
 
+const ON_USE = Symbol('allstop:onUse');
+type Watched = AbortSignal & { [ON_USE]?: () => void };
+
+/**
+ * The prototype of a signal that nothing uses. (Not properties of the signal itself, of which each
+ * server's request would make anew.)
+ */
+const watched: object = Object.create(AbortSignal.prototype, {
+  addEventListener: {
+    value(this: Watched, ...args: Parameters<AbortSignal['addEventListener']>): void {
+      use(this);
+      this.addEventListener(...args);
+    },
+  },
+  onabort: {
+    get: () => null, // no handler is set
+    set(this: Watched, listener: AbortSignal['onabort']) {
+      use(this);
+      this.onabort = listener;
+    },
+  },
+  aborted: {
+    get(this: Watched): boolean {
+      use(this);
+      return this.aborted;
+    },
+  },
+});
+
+function use(signal: Watched): void {
+  Object.setPrototypeOf(signal, AbortSignal.prototype);
+  const onUse = signal[ON_USE];
+  Reflect.deleteProperty(signal, ON_USE);
+  onUse?.();
+}
+
 /**
  * Calls `onUse` once, when the program next adds a listener to `signal`, or reads `aborted`, as
- * `AbortSignal.any` does: from then on the program may be using the signal.
+ * `AbortSignal.any` does: from then on the program may be using the signal. The signal keeps `onUse`.
  */
 export function onNextUse(signal: AbortSignal, onUse: () => void): void {
-  const names = ['addEventListener', 'onabort', 'aborted'] as const;
-  const used = (): void => {
-    for (const name of names) Reflect.deleteProperty(signal, name);
-    onUse();
-  };
-  const addEventListener = (...args: Parameters<AbortSignal['addEventListener']>): void => {
-    used();
-    signal.addEventListener(...args);
-  };
-  define(signal, 'addEventListener', addEventListener, false);
-  Object.defineProperty(signal, 'onabort', {
-    configurable: true,
-    get: () => null, // no handler is set: setting one calls `used`, which removes this property
-    set(listener: AbortSignal['onabort']) {
-      used();
-      Reflect.set(signal, 'onabort', listener);
-    },
-  });
-  Object.defineProperty(signal, 'aborted', {
-    configurable: true,
-    get() {
-      used();
-      return signal.aborted;
-    },
-  });
+  define(signal, ON_USE, onUse, false);
+  Object.setPrototypeOf(signal, watched);
 }

@@ -29,7 +29,7 @@ export class StopSignal {
   #state: State = { phase: 'none' };
   /** Whether the program has it: then its reason gives the program the error. */
   #isGiven = false;
-  #unlisten: () => unknown = () => {};
+  #unlisten: (() => unknown) | undefined;
 
   constructor(attachment: AttachmentLike) {
     this.#attachment = attachment;
@@ -47,7 +47,7 @@ export class StopSignal {
     this.#attachment.check();
     if (this.#state.phase !== 'live') {
       // Before `stop` is read: a stop that comes after the reading rings.
-      this.#unlisten = this.#attachment.listen('signal', this.#onStop);
+      this.#unlisten = this.#attachment.listen('signal', () => this.#onStop());
       native.takeUnseen(); // drops a stop from before there was a signal
     }
     try {
@@ -56,7 +56,7 @@ export class StopSignal {
       if (stop !== null) this.#abort(stop);
       return controller.signal;
     } finally {
-      if (this.#isOver()) this.#unlisten();
+      if (this.#isOver()) this.#unlisten?.();
     }
   }
 
@@ -75,11 +75,11 @@ export class StopSignal {
     return controller;
   }
 
-  readonly #onStop = (): void => {
+  #onStop(): void {
     if (this.#state.phase !== 'live') return;
     const stop = this.#attachment.native.takeUnseen() ?? this.#attachment.native.stop();
     if (stop !== null) this.#abort(stop);
-  };
+  }
 
   #abort(stop: NativeStop): void {
     if (this.#state.phase !== 'live') return;
@@ -89,7 +89,7 @@ export class StopSignal {
     const reason = this.#reasonOf(stop);
     attempt(() => outsideTasks(() => controller.abort(reason))); // throws if the signal is frozen
     // A listener may have cleared the stop, and read a signal that is live.
-    if (this.#isOver()) this.#unlisten();
+    if (this.#isOver()) this.#unlisten?.();
   }
 
   #reasonOf(stop: NativeStop): unknown {

@@ -18,10 +18,6 @@ type Listener = { check(): void };
 /** The attachments and queues with pending waits, joins or signals, by token. */
 const listeners = new Map<number, Listener | WeakRef<Listener>>();
 
-const collected = new FinalizationRegistry<number>((token) => {
-  if (listenerOf(token) === undefined) listeners.delete(token);
-});
-
 function listenerOf(token: number): Listener | undefined {
   const listener = listeners.get(token);
   return listener instanceof WeakRef ? listener.deref() : listener;
@@ -55,15 +51,14 @@ export function listen(token: number, listener: Listener): void {
   listeners.set(token, listener);
 }
 
-/** The listeners that are registered in `collected`: one that listens again is not once more. */
-const registered = new WeakSet<Listener>();
+/** As `listen`, but does not keep the listener alive: call `forget` when it was collected. */
+export function listenWeakly(token: number, listener: WeakRef<Listener>): void {
+  listeners.set(token, listener);
+}
 
-/** As `listen`, but does not keep `listener` alive. */
-export function listenWeakly(token: number, listener: Listener): void {
-  listeners.set(token, new WeakRef(listener));
-  if (registered.has(listener)) return;
-  registered.add(listener);
-  collected.register(listener, token);
+/** The listener of `token` was collected. */
+export function forget(token: number): void {
+  if (listenerOf(token) === undefined) listeners.delete(token);
 }
 
 export function unlisten(token: number): void {

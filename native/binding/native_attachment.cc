@@ -22,10 +22,11 @@ namespace {
 
 // What V8 is told that an attachment takes. One takes 1 KB here and 4 KB of V8's own heap; but its
 // Coordinator, then its AbortSignal, then the attachment go in one collection each, and while they
-// wait V8 lets the heap grow. A server that made 240,000 children in turn took 1,100 MB without
-// this number, 320 MB with 4 KiB, 200 MB with 8 KiB and 120 to 135 MB with 16 KiB, in the same time
-// (Node 20).
-constexpr std::int64_t kWeight = 16 * 1024;
+// wait V8 lets the heap grow. The number says how often V8 collects the whole heap, whose cost
+// grows with what lives there: of a server that makes 180,000 children in turn a child takes,
+// beside 300 MB that live, 80 us with 4 KiB, 84 with 8 and 118 with 16; beside nothing 61, 50 and
+// 45, in 280, 139 and 98 MB (Node 20).
+constexpr std::int64_t kWeight = 8 * 1024;
 
 }  // namespace
 
@@ -40,69 +41,76 @@ Napi::Value NativeAttachment::Checked(const Info& info) {
 Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) {
 #define ALLSTOP_METHOD(name, method) \
   InstanceMethod<&NativeAttachment::Checked<&NativeAttachment::method>>(name)
-  return DefineClass(env, "NativeAttachment",
-                     {
-                         ALLSTOP_METHOD("requestStop", RequestStop),
-                         ALLSTOP_METHOD("forbidClear", ForbidClear),
-                         ALLSTOP_METHOD("isClearable", IsClearable),
-                         ALLSTOP_METHOD("awaitAnswer", AwaitAnswer),
-                         ALLSTOP_METHOD("answerStop", AnswerStop),
-                         ALLSTOP_METHOD("answerNone", AnswerNone),
-                         ALLSTOP_METHOD("clearStop", ClearStop),
-                         ALLSTOP_METHOD("waitSlice", WaitSlice),
-                         ALLSTOP_METHOD("generation", Generation),
-                         ALLSTOP_METHOD("setInterested", SetInterested),
-                         ALLSTOP_METHOD("takeUnseen", TakeUnseen),
-                         ALLSTOP_METHOD("pastStopId", PastStopId),
-                         ALLSTOP_METHOD("stop", Stop),
-                         ALLSTOP_METHOD("record", Record),
-                         ALLSTOP_METHOD("suppressed", Suppressed),
-                         ALLSTOP_METHOD("suppressedCount", SuppressedCount),
-                         ALLSTOP_METHOD("reported", Reported),
-                         ALLSTOP_METHOD("status", Status),
-                         ALLSTOP_METHOD("firstError", FirstError),
-                         ALLSTOP_METHOD("joined", Joined),
-                         ALLSTOP_METHOD("cleanStopTypes", CleanStopTypes),
-                         ALLSTOP_METHOD("registerThread", RegisterThread),
-                         ALLSTOP_METHOD("startThread", StartThread),
-                         ALLSTOP_METHOD("readmitThread", ReadmitThread),
-                         ALLSTOP_METHOD("endThread", EndThread),
-                         ALLSTOP_METHOD("takeStopOfHook", TakeStopOfHook),
-                         ALLSTOP_METHOD("endHook", EndHook),
-                         ALLSTOP_METHOD("report", Report),
-                         ALLSTOP_METHOD("threads", Threads),
-                         ALLSTOP_METHOD("leftBehindThreads", LeftBehindThreads),
-                         ALLSTOP_METHOD("endedThreads", EndedThreads),
-                         ALLSTOP_METHOD("noteSeen", NoteSeen),
-                         ALLSTOP_METHOD("timeline", Timeline),
-                         ALLSTOP_METHOD("watchEvents", WatchEvents),
-                         ALLSTOP_METHOD("wouldJoinItself", WouldJoinItself),
-                         ALLSTOP_METHOD("beginJoin", BeginJoin),
-                         ALLSTOP_METHOD("joinRemainingMs", JoinRemainingMs),
-                         ALLSTOP_METHOD("joinHasEnded", JoinHasEnded),
-                         ALLSTOP_METHOD("finishJoin", FinishJoin),
-                         ALLSTOP_METHOD("abandonJoin", AbandonJoin),
-                         ALLSTOP_METHOD("child", Child),
-                         ALLSTOP_METHOD("hasOtherOwners", HasOtherOwners),
-                         ALLSTOP_METHOD("isShared", IsShared),
-                         ALLSTOP_METHOD("publish", Publish),
-                         ALLSTOP_METHOD("unpublish", Unpublish),
-                         ALLSTOP_METHOD("addLink", AddLink),
-                         ALLSTOP_METHOD("removeLink", RemoveLink),
-                         ALLSTOP_METHOD("links", Links),
-                         ALLSTOP_METHOD("stopAfter", StopAfter),
-                         ALLSTOP_METHOD("cancelStopAfter", CancelStopAfter),
-                         ALLSTOP_METHOD("exitAfterStop", ExitAfterStop),
-                         ALLSTOP_METHOD("cancelExitAfterStop", CancelExitAfterStop),
-                         ALLSTOP_METHOD("setBusyWorkers", SetBusyWorkers),
-                         ALLSTOP_METHOD("mirror", Mirror),
-                         ALLSTOP_METHOD("endMirror", EndMirror),
-                         ALLSTOP_METHOD("linkSignals", LinkSignals),
-                         ALLSTOP_METHOD("unlinkSignals", UnlinkSignals),
-                         ALLSTOP_METHOD("bindCapsule", BindCapsule),
-                         ALLSTOP_METHOD("bindSignal", BindSignal),
-                     },
-                     &environment);
+  return DefineClass(
+      env, "NativeAttachment",
+      {
+          ALLSTOP_METHOD("requestStop", RequestStop),
+          ALLSTOP_METHOD("forbidClear", ForbidClear),
+          ALLSTOP_METHOD("isClearable", IsClearable),
+          ALLSTOP_METHOD("awaitAnswer", AwaitAnswer),
+          ALLSTOP_METHOD("answerStop", AnswerStop),
+          ALLSTOP_METHOD("answerNone", AnswerNone),
+          ALLSTOP_METHOD("clearStop", ClearStop),
+          ALLSTOP_METHOD("waitSlice", WaitSlice),
+          ALLSTOP_METHOD("generation", Generation),
+          ALLSTOP_METHOD("setInterested", SetInterested),
+          ALLSTOP_METHOD("takeUnseen", TakeUnseen),
+          ALLSTOP_METHOD("pastStopId", PastStopId),
+          ALLSTOP_METHOD("stop", Stop),
+          ALLSTOP_METHOD("record", Record),
+          ALLSTOP_METHOD("suppressed", Suppressed),
+          ALLSTOP_METHOD("suppressedCount", SuppressedCount),
+          ALLSTOP_METHOD("reported", Reported),
+          ALLSTOP_METHOD("status", Status),
+          ALLSTOP_METHOD("firstError", FirstError),
+          ALLSTOP_METHOD("joined", Joined),
+          ALLSTOP_METHOD("cleanStopTypes", CleanStopTypes),
+          ALLSTOP_METHOD("registerThread", RegisterThread),
+          ALLSTOP_METHOD("startThread", StartThread),
+          ALLSTOP_METHOD("readmitThread", ReadmitThread),
+          ALLSTOP_METHOD("endThread", EndThread),
+          ALLSTOP_METHOD("takeStopOfHook", TakeStopOfHook),
+          ALLSTOP_METHOD("endHook", EndHook),
+          ALLSTOP_METHOD("report", Report),
+          ALLSTOP_METHOD("threads", Threads),
+          ALLSTOP_METHOD("leftBehindThreads", LeftBehindThreads),
+          ALLSTOP_METHOD("endedThreads", EndedThreads),
+          ALLSTOP_METHOD("noteSeen", NoteSeen),
+          ALLSTOP_METHOD("timeline", Timeline),
+          ALLSTOP_METHOD("watchEvents", WatchEvents),
+          ALLSTOP_METHOD("wouldJoinItself", WouldJoinItself),
+          ALLSTOP_METHOD("beginJoin", BeginJoin),
+          ALLSTOP_METHOD("joinRemainingMs", JoinRemainingMs),
+          ALLSTOP_METHOD("joinHasEnded", JoinHasEnded),
+          ALLSTOP_METHOD("finishJoin", FinishJoin),
+          ALLSTOP_METHOD("abandonJoin", AbandonJoin),
+          ALLSTOP_METHOD("child", Child),
+          ALLSTOP_METHOD("hasOtherOwners", HasOtherOwners),
+          ALLSTOP_METHOD("isShared", IsShared),
+          ALLSTOP_METHOD("publish", Publish),
+          ALLSTOP_METHOD("unpublish", Unpublish),
+          ALLSTOP_METHOD("addLink", AddLink),
+          ALLSTOP_METHOD("removeLink", RemoveLink),
+          ALLSTOP_METHOD("links", Links),
+          ALLSTOP_METHOD("stopAfter", StopAfter),
+          ALLSTOP_METHOD("cancelStopAfter", CancelStopAfter),
+          ALLSTOP_METHOD("exitAfterStop", ExitAfterStop),
+          ALLSTOP_METHOD("cancelExitAfterStop", CancelExitAfterStop),
+          ALLSTOP_METHOD("setBusyWorkers", SetBusyWorkers),
+          ALLSTOP_METHOD("mirror", Mirror),
+          ALLSTOP_METHOD("endMirror", EndMirror),
+          ALLSTOP_METHOD("linkSignals", LinkSignals),
+          ALLSTOP_METHOD("unlinkSignals", UnlinkSignals),
+          ALLSTOP_METHOD("bindCapsule", BindCapsule),
+          ALLSTOP_METHOD("bindSignal", BindSignal),
+          InstanceAccessor<&NativeAttachment::Words>("words"),
+          InstanceAccessor<&NativeAttachment::WordIndex>("wordIndex"),
+          InstanceAccessor<&NativeAttachment::Token>("token"),
+          InstanceAccessor<&NativeAttachment::Id>("id"),
+          InstanceAccessor<&NativeAttachment::Name>("name"),
+          InstanceAccessor<&NativeAttachment::StopGracePeriodMs>("stopGracePeriodMs"),
+      },
+      &environment);
 #undef ALLSTOP_METHOD
 }
 
@@ -122,7 +130,6 @@ NativeAttachment::NativeAttachment(const Info& info)
   mirror_word_ = environment_->AcquireMirror(info.Env());
   token_ = environment_->Add(*this);
   try {
-    Introduce(info.This().As<Napi::Object>());
     observer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
     coordinator_->AddObserver(observer_, mirror_word_.mirror);
   } catch (...) {  // undone here: the destructor of this object will not run
@@ -133,21 +140,26 @@ NativeAttachment::NativeAttachment(const Info& info)
   Napi::MemoryManagement::AdjustExternalMemory(info.Env(), kWeight);
 }
 
-// Defines the properties, since Object::Set would call a program's setters on Object.prototype.
-void NativeAttachment::Introduce(Napi::Object self) {
-  const Napi::Env env = self.Env();
-  const auto property = [](const char* name, Napi::Value value) {
-    return Napi::PropertyDescriptor::Value(name, value, napi_enumerable);
-  };
-  self.DefineProperties({
-      property("words", environment_->SlabOf(mirror_word_)),
-      property("wordIndex", Napi::Number::New(env, mirror_word_.index)),
-      property("token", Napi::Number::New(env, static_cast<double>(token_))),
-      property("id", Napi::String::New(env, std::to_string(coordinator_->id()))),
-      property("name", Napi::String::New(env, coordinator_->name())),
-      property("stopGracePeriodMs",
-               Napi::Number::New(env, coordinator_->options().stop_grace_period_ms)),
-  });
+Napi::Value NativeAttachment::Words(const Info&) { return environment_->SlabOf(mirror_word_); }
+
+Napi::Value NativeAttachment::WordIndex(const Info& info) {
+  return Napi::Number::New(info.Env(), mirror_word_.index);
+}
+
+Napi::Value NativeAttachment::Token(const Info& info) {
+  return Napi::Number::New(info.Env(), static_cast<double>(token_));
+}
+
+Napi::Value NativeAttachment::Id(const Info& info) {
+  return Napi::String::New(info.Env(), std::to_string(coordinator_->id()));
+}
+
+Napi::Value NativeAttachment::Name(const Info& info) {
+  return Napi::String::New(info.Env(), coordinator_->name());
+}
+
+Napi::Value NativeAttachment::StopGracePeriodMs(const Info& info) {
+  return Napi::Number::New(info.Env(), coordinator_->options().stop_grace_period_ms);
 }
 
 NativeAttachment::~NativeAttachment() {

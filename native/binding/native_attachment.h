@@ -102,9 +102,14 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value UnlinkSignals(const Info& info);
   Napi::Value BindCapsule(const Info& info);
   Napi::Value BindSignal(const Info& info);
+  Napi::Value Words(const Info& info);
+  Napi::Value WordIndex(const Info& info);
+  Napi::Value Token(const Info& info);
+  Napi::Value Id(const Info& info);
+  Napi::Value Name(const Info& info);
+  Napi::Value StopGracePeriodMs(const Info& info);
 
   core::JoinCaller Caller(const Napi::Value& tasks) const;
-  void Introduce(Napi::Object self);
   void Detach();
 
   std::shared_ptr<Environment> environment_;

@@ -558,7 +558,8 @@ void Coordinator::RemoveObserver(Observer& observer) {
 
 std::uint64_t Coordinator::SetInterested(Observer& observer, bool interested) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (interested) PrepareRecord();
+  // A child is nearly always stopped with a record that is made of its parent's.
+  if (interested && !parent_) PrepareRecord();
   if (interested != observer.interested_) observer.unseen_ = nullptr;
   observer.interested_ = interested;
   return generation_;

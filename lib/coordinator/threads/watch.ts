@@ -187,7 +187,7 @@ export function checkThread(
     const expected = 'a Worker, a ChildProcess, a promise, or an object with a join() method';
     throw invalidType(name, expected, thread);
   }
-  if (attachmentOf(thread) === attachment) {
+  if (thread === attachment.coordinator) {
     throw new SelfJoinError(
       `The coordinator '${attachment.native.name}' cannot be a thread of itself: its join() would ` +
         'wait for itself',
