@@ -50,7 +50,7 @@ const watched: object = Object.create(AbortSignal.prototype, {
     get: () => null, // no handler is set
     set(this: Watched, listener: AbortSignal['onabort']) {
       use(this);
-      this.onabort = listener;
+      Reflect.set(this, 'onabort', listener);
     },
   },
   aborted: {

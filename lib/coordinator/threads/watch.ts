@@ -13,7 +13,7 @@ import { Timer } from '../../base/timer.ts';
 import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
 import { THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
 import { drain } from '../../native/doorbell.ts';
-import { type Attachment, attachmentOf } from '../attachment.ts';
+import type { Attachment } from '../attachment.ts';
 import { SAME_SIGNAL_MS } from '../closed-output.ts';
 import { type RequestOptions, report } from '../requests.ts';
 import { isLinked } from '../signal-links.ts';
