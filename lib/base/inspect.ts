@@ -50,7 +50,7 @@ export function shownWhole<T extends object>(object: T): T {
 
 function inOne(fact: string): string {
   const escaped = fact.replaceAll(
-    /[\p{Cc}\p{Zl}\p{Zp}]/gu,
+    /[^ -~\xa0-\u2027\u202a-\uffff]/g,
     (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
   return escaped.length > LONGEST_FACT ? `${escaped.slice(0, LONGEST_FACT - 1)}…` : escaped;

@@ -106,7 +106,8 @@ function propertyOf(value: object, key: string): { value: unknown } | undefined 
 
 function accessTo(key: string): string {
   if (/^\d+$/.test(key)) return `[${key}]`;
-  return /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(key)
+  // Not a literal: V8 makes the sets of letters when it first reads the source, in each thread.
+  return new RegExp(String.raw`^[\p{ID_Start}$_][\p{ID_Continue}$]*$`, 'u').test(key)
     ? `.${key}`
     : `[${JSON.stringify(key)}]`;
 }

@@ -7,7 +7,6 @@
  * coordinator alive.
  */
 
-import { ChildProcess } from 'node:child_process';
 import { Worker } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
 import { reasonOfAbort } from '../base/abort-reason.ts';
@@ -22,6 +21,7 @@ import {
   invalidValue,
   outOfRange,
 } from '../base/arguments.ts';
+import { builtin } from '../base/builtins.ts';
 import { isError, messageOf } from '../base/thrown-value.ts';
 import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import { DeadlineExceededError, UnavailableError } from '../errors/errors.ts';
@@ -151,7 +151,10 @@ function closingEvent(resource: unknown): 'close' | 'exit' {
 
 /** How a Worker or a process ended; '' if the event does not tell. `end`: the event's arguments. */
 function describeEnd(resource: Source, event: string, [code, signal]: unknown[]): string {
-  if (!(resource instanceof Worker || resource instanceof ChildProcess)) return '';
+  if (
+    !(resource instanceof Worker || resource instanceof builtin('node:child_process').ChildProcess)
+  )
+    return '';
   if (event !== 'exit' && event !== 'close') return '';
   if (typeof signal === 'string') return `: it was killed by ${signal}`;
   return typeof code === 'number' ? `: it has exited with code ${code}` : '';

@@ -1,7 +1,7 @@
 /** `Coordinator.run`: a scope that does not end before the threads that were started in it. */
 
-import { constants } from 'node:os';
 import { isMainThread } from 'node:worker_threads';
+import { builtin } from '../base/builtins.ts';
 import { failWith } from '../base/exit-code.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
@@ -140,6 +140,6 @@ function tellOfLostBodies(): void {
 function exitAsSignalled(attachment: Attachment): void {
   const requester = attachment.native.record()?.requester;
   if (requester?.via !== 'signal') return;
-  const number = constants.signals[requester.signal as NodeJS.Signals];
+  const number = builtin('node:os').constants.signals[requester.signal as NodeJS.Signals];
   if (number !== undefined) failWith(128 + number);
 }

@@ -1,8 +1,8 @@
 /** The links to signals of the process (`stopOnSignals`). */
 
-import { constants } from 'node:os';
 import { isMainThread } from 'node:worker_threads';
 import { checkString, didYouMean, holds, invalidType, outOfRange } from '../base/arguments.ts';
+import { builtin } from '../base/builtins.ts';
 import { Timer } from '../base/timer.ts';
 import { FailedPreconditionError } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
@@ -25,9 +25,10 @@ const UNLINKABLE = new Set([
 ]);
 
 /** The signals that programs link come first: of equally near names a message suggests the first. */
-const LINKABLE = ['SIGTERM', 'SIGQUIT', 'SIGINT', ...Object.keys(constants.signals)].filter(
-  (name) => !UNLINKABLE.has(name),
-);
+const linkable = (): string[] => {
+  const all = Object.keys(builtin('node:os').constants.signals);
+  return ['SIGTERM', 'SIGQUIT', 'SIGINT', ...all].filter((name) => !UNLINKABLE.has(name));
+};
 
 /** `where`: the name of the argument. */
 export function checkSignals(
@@ -38,9 +39,9 @@ export function checkSignals(
   if (!isArray) throw invalidType(where, 'an array of signal names', signals);
   for (const signal of signals as unknown[]) {
     checkString(`${where}[]`, signal);
-    if (!Object.hasOwn(constants.signals, signal) || UNLINKABLE.has(signal)) {
+    if (!Object.hasOwn(builtin('node:os').constants.signals, signal) || UNLINKABLE.has(signal)) {
       const error = outOfRange(`${where}[]`, 'the name of a signal that can be handled', signal);
-      const meant = UNLINKABLE.has(signal) ? '' : didYouMean(signal, LINKABLE);
+      const meant = UNLINKABLE.has(signal) ? '' : didYouMean(signal, linkable());
       if (meant !== '') error.message += `.${meant}`;
       throw error;
     }
@@ -143,7 +144,7 @@ export function stopOnSignals(
     return requester?.via === 'signal' ? requester.signal : undefined;
   };
   for (const name of names) addSignalListener(name, listen);
-  const numbers = names.map((name) => constants.signals[name]);
+  const numbers = names.map((name) => builtin('node:os').constants.signals[name]);
   const native = attachment.native.linkSignals(names, numbers, stack);
   const link = describedLink(
     attachment,

@@ -56,7 +56,7 @@ const MIN_WIDTH = 40;
  * threads and processes could steer a terminal, or begin a line that seems to be ours.
  */
 export const printable = (line: string): string =>
-  line.replaceAll(/(?!\t)\p{Cc}/gu, (character) => {
+  line.replaceAll(/[^\t -~\xa0-\uffff]/g, (character) => {
     const code = character.charCodeAt(0).toString(16).padStart(2, '0');
     return `\\x${code}`;
   });

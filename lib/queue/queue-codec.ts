@@ -8,9 +8,9 @@
 
 import { inspect } from 'node:util';
 import { isProxy } from 'node:util/types';
-import { Deserializer, Serializer } from 'node:v8';
 import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from '../base/arguments.ts';
+import { builtin } from '../base/builtins.ts';
 import { isBuiltIn, whyLost } from '../base/lost-values.ts';
 import { refusedPart } from '../base/refused-values.ts';
 
@@ -74,16 +74,15 @@ function refuseToClone(value: object): never {
   throw new NotCloneable(`${inspect(value, { depth: -1 })} could not be cloned.`);
 }
 
-class ValueSerializer extends Serializer {}
-Object.assign(ValueSerializer.prototype, {
+const SERIALIZER_HOOKS = {
   _getDataCloneError: (message: string) => new NotCloneable(message),
   // Without these two methods, V8's own errors would look like errors of a getter of the item.
   _writeHostObject: refuseToClone,
   _getSharedArrayBufferId: refuseToClone,
-});
+};
 
 function serialize(value: unknown): Uint8Array {
-  const serializer = new ValueSerializer();
+  const serializer = Object.assign(new (builtin('node:v8').Serializer)(), SERIALIZER_HOOKS);
   serializer.writeHeader();
   serializer.writeValue(value);
   const bytes = serializer.releaseBuffer();
@@ -121,7 +120,7 @@ export function writeValue(value: unknown): Written {
 }
 
 function readSerialized(bytes: Uint8Array): unknown {
-  const deserializer = new Deserializer(bytes);
+  const deserializer = new (builtin('node:v8').Deserializer)(bytes);
   deserializer.readHeader();
   return deserializer.readValue();
 }

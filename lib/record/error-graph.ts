@@ -7,7 +7,7 @@
  */
 
 import { types } from 'node:util';
-import * as v8 from 'node:v8';
+import { builtin } from '../base/builtins.ts';
 import { define, defineStack } from '../base/define.ts';
 import {
   attempt,
@@ -111,14 +111,14 @@ class Packer {
     // #fields adds to the list. A loop, not a recursion: a chain of causes may have any length.
     for (const [error, node] of this.#unfinished) this.#fields(error, node);
     try {
-      return v8.serialize(graph);
+      return builtin('node:v8').serialize(graph);
     } catch {
       if (!this.#careful) return new Packer(true).pack(root);
       for (const node of graph.nodes) {
         for (const field of node.own) field.value = serializable(field.value);
       }
       graph.root = serializable(graph.root);
-      return v8.serialize(graph);
+      return builtin('node:v8').serialize(graph);
     }
   }
 
@@ -226,7 +226,7 @@ class Packer {
 
 function serializable(value: unknown): unknown {
   try {
-    v8.serialize(value);
+    builtin('node:v8').serialize(value);
     return value;
   } catch (why) {
     return marker(value, why);
@@ -240,7 +240,12 @@ export function pack(value: unknown): Uint8Array {
   } catch (why) {
     // `value` is a proxy whose traps throw, or is larger than memory.
     const root = attempt(() => marker(value, why)) ?? marker('a value');
-    return v8.serialize({ references: [], root, nodes: [], thrown: [] } satisfies Graph);
+    return builtin('node:v8').serialize({
+      references: [],
+      root,
+      nodes: [],
+      thrown: [],
+    } satisfies Graph);
   }
 }
 
@@ -404,7 +409,7 @@ function isNode(node: Partial<Node>, mostItems: number): boolean {
 
 /** The value of packed bytes. Objects that this thread has thrown are the originals, not copies. */
 export function unpack(graph: Uint8Array): unknown {
-  const own = v8.deserialize(graph) as Graph;
+  const own = builtin('node:v8').deserialize(graph) as Graph;
   const most = Math.max(own.nodes.length, own.thrown.length);
   if (!(most <= graph.byteLength)) throw new RangeError('The graph has more entries than bytes');
   for (const node of own.nodes) {

@@ -7,7 +7,7 @@
  * array are copied once when they are packed, and only that part of its ArrayBuffer which it shows.
  */
 
-import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
+import { builtin } from '../base/builtins.ts';
 import type { PassedArguments } from './passed-arguments.ts';
 import { type PackedRest, readPlain } from './plain-values.ts';
 import { hasSerializer, SERIALIZER_HOOKS, unreadable } from './value.ts';
@@ -90,8 +90,8 @@ export function packArguments(
   args: readonly unknown[],
   bare: readonly BareArray[],
 ): Uint8Array<ArrayBuffer> {
-  if (!hasSerializer) return Uint8Array.from(serialize(args));
-  const serializer = Object.assign(new Serializer(), ARGUMENT_HOOKS);
+  if (!hasSerializer) return Uint8Array.from(builtin('node:v8').serialize(args));
+  const serializer = Object.assign(new (builtin('node:v8').Serializer)(), ARGUMENT_HOOKS);
   serializer.writeHeader();
   serializer.writeValue(args);
   serializer.writeUint32(bare.length);
@@ -132,7 +132,7 @@ export function passedAsBytes(args: PassedArguments): Uint8Array {
  */
 function unpackArguments(packed: Uint8Array): unknown[] {
   try {
-    if (!hasSerializer) return checkArray(deserialize(packed));
+    if (!hasSerializer) return checkArray(builtin('node:v8').deserialize(packed));
     const own = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
     const { value, rest } = readPlain(own) ?? readAny(packed);
     const args = checkArray(value);
@@ -152,7 +152,7 @@ function unpackArguments(packed: Uint8Array): unknown[] {
 }
 
 function readAny(packed: Uint8Array): { value: unknown; rest: PackedRest } {
-  const deserializer = new Deserializer(packed);
+  const deserializer = new (builtin('node:v8').Deserializer)(packed);
   deserializer.readHeader();
   return { value: deserializer.readValue(), rest: deserializer };
 }

@@ -4,7 +4,7 @@
  * from that is a view of the whole message, and keeps its memory.
  */
 
-import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
+import { builtin } from '../base/builtins.ts';
 import { checkKept } from '../base/lost-values.ts';
 
 /** Whether there are Serializer and Deserializer. Bun has only `serialize` and `deserialize`. */
@@ -12,7 +12,7 @@ export const hasSerializer: boolean = process.versions['bun'] === undefined;
 
 /** @throws DataCloneError: bytes cannot hold the value; the error of a getter; RangeError */
 export function packValue(value: unknown): Uint8Array {
-  if (!hasSerializer) return serialize(value);
+  if (!hasSerializer) return builtin('node:v8').serialize(value);
   const bytes = pack(value);
   checkKept(value, bytes);
   return bytes;
@@ -20,7 +20,7 @@ export function packValue(value: unknown): Uint8Array {
 
 /** Packs a message, in which values of the user are bytes already. @throws DataCloneError */
 export function packMessage(message: object): Uint8Array {
-  return hasSerializer ? pack(message) : serialize(message);
+  return hasSerializer ? pack(message) : builtin('node:v8').serialize(message);
 }
 
 /** What a serializer calls for values that it cannot write: its own methods make plain Errors. */
@@ -35,7 +35,7 @@ export const SERIALIZER_HOOKS = {
 };
 
 function pack(value: unknown): Buffer {
-  const serializer = Object.assign(new Serializer(), SERIALIZER_HOOKS);
+  const serializer = Object.assign(new (builtin('node:v8').Serializer)(), SERIALIZER_HOOKS);
   serializer.writeHeader();
   serializer.writeValue(value);
   return serializer.releaseBuffer();
@@ -49,8 +49,8 @@ function pack(value: unknown): Buffer {
  */
 export function unpackValue(bytes: Uint8Array): unknown {
   try {
-    if (!hasSerializer) return deserialize(bytes);
-    const deserializer = new Deserializer(bytes);
+    if (!hasSerializer) return builtin('node:v8').deserialize(bytes);
+    const deserializer = new (builtin('node:v8').Deserializer)(bytes);
     deserializer.readHeader();
     return deserializer.readValue();
   } catch (error) {

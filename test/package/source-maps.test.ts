@@ -32,7 +32,7 @@ describe('the source maps', () => {
   it('name sources that exist', () => {
     const files = readdirSync(dist, { recursive: true, encoding: 'utf8' });
     const maps = files.filter((file) => file.endsWith('.js.map')).map((file) => join(dist, file));
-    expect(maps).toContain(join(dist, 'coordinator.js.map'));
+    expect(maps).toContain(join(dist, 'core.js.map'));
     for (const map of maps) {
       const { sources } = JSON.parse(readFileSync(map, 'utf8')) as { sources: string[] };
       expect(sources.filter((source) => !existsSync(join(dirname(map), source)))).toEqual([]);

@@ -9,7 +9,7 @@
  * checkpoint.
  */
 
-import { webcrypto } from 'node:crypto';
+import { builtin } from '../../base/builtins.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
 import { type Definition, emptyArray } from '../variables/variable.ts';
@@ -33,7 +33,12 @@ type Part = { name: string; type: string; length: number; bytes: number; sha256:
 type Header = { name: string; step: number; variables: Part[]; state: Part | null };
 
 async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
-  return new Uint8Array(await webcrypto.subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>));
+  return new Uint8Array(
+    await builtin('node:crypto').webcrypto.subtle.digest(
+      'SHA-256',
+      bytes as Uint8Array<ArrayBuffer>,
+    ),
+  );
 }
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

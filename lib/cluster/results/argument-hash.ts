@@ -12,8 +12,8 @@
  * is visited once.
  */
 
-import { createHash } from 'node:crypto';
 import { types } from 'node:util';
+import { builtin } from '../../base/builtins.ts';
 import { isError } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { Variable } from '../variables/variable.ts';
@@ -46,7 +46,7 @@ class Walk {
   readonly #isByIdentity: boolean;
   readonly #tokens = new Map<object, string | undefined>();
   readonly #lines = new Map<string, number>();
-  readonly #hash = createHash('sha256');
+  readonly #hash = builtin('node:crypto').createHash('sha256');
   #count = 0;
 
   constructor(isByIdentity: boolean) {
@@ -144,7 +144,7 @@ function viewLine(view: ArrayBufferView): string {
 
 function bytesHash(bytes: Uint8Array): string {
   if (!types.isArrayBuffer(bytes.buffer)) throw refused('may change: shared memory is among them');
-  return createHash('sha256').update(bytes).digest('hex');
+  return builtin('node:crypto').createHash('sha256').update(bytes).digest('hex');
 }
 
 const isPlain = (value: object): boolean => {

@@ -1,10 +1,9 @@
 /** The public class FileResults, and its store: a file for each result. */
 
-import { createHash, randomUUID } from 'node:crypto';
 import { access, constants, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { checkString } from '../../base/arguments.ts';
+import { builtin } from '../../base/builtins.ts';
 import { showAs } from '../../base/inspect.ts';
 import { makeFolder, replaceFile, syncFolder, writeSynced } from '../../base/synced-files.ts';
 import { codeOf, messageOf } from '../../base/thrown-value.ts';
@@ -105,7 +104,10 @@ class FileStore implements ResultStore {
       try {
         await makeFolder(this.#unfinished);
         if (await makeFolder(this.#folderOf(name))) await syncFolder(this.#directory);
-        const at = join(this.#unfinished, `${OWN}${randomUUID()}`);
+        const at = join(
+          this.#unfinished,
+          `${hostHash()}-${process.pid}-${builtin('node:crypto').randomUUID()}`,
+        );
         await replaceFile(path, at, async (unfinished) => {
           await writeSynced(unfinished, [record]);
           await mayWrite();
@@ -145,9 +147,13 @@ class FileStore implements ResultStore {
   }
 }
 
-const HOST = createHash('sha256').update(hostname()).digest('hex').slice(0, 12);
-/** How the names of our files begin that are being written: HOST-PID-. */
-const OWN = `${HOST}-${process.pid}-`;
+/** This host, in the names of the files that are being written: HOST-PID-UUID. */
+const hostHash = (): string =>
+  builtin('node:crypto')
+    .createHash('sha256')
+    .update(builtin('node:os').hostname())
+    .digest('hex')
+    .slice(0, 12);
 const NAME = /^([0-9a-f]{12})-(\d+)-[0-9a-f-]{36}$/;
 
 /** Whether the process that was writing a file there is gone. False also for files of others. */
@@ -157,7 +163,7 @@ async function isLeftOver(name: string, path: string): Promise<boolean> {
   const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
   if (mtimeMs < Date.now() - OLD_MS) return true;
   const [, host, pid] = found;
-  if (host !== HOST) return false;
+  if (host !== hostHash()) return false;
   // In a container a program has the same pid each time.
   if (Number(pid) === process.pid) return mtimeMs < Date.now() - process.uptime() * 1_000;
   return !isAlive(Number(pid));

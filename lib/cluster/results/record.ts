@@ -5,8 +5,8 @@
  *   packed (worker/value.ts); the SHA-256 of all this, 32 bytes.
  */
 
-import { createHash } from 'node:crypto';
 import { isBag } from '../../base/arguments.ts';
+import { builtin } from '../../base/builtins.ts';
 
 const MAGIC: Buffer = Buffer.from('allstop-result-1', 'latin1');
 const PREFIX_BYTES: number = MAGIC.length + 4;
@@ -31,7 +31,8 @@ export class NotARecord extends Error {}
 /** The name under which the result of a function's key is stored, whatever characters both have. */
 export const recordName = (functionName: string, key: string): string =>
   // JSON escapes lone surrogates, which UTF-8 would make equal.
-  createHash('sha256')
+  builtin('node:crypto')
+    .createHash('sha256')
     .update(JSON.stringify([functionName, key]))
     .digest('hex');
 
@@ -66,7 +67,8 @@ export function decodeRecord(bytes: Uint8Array): { header: Header; value: Uint8A
 }
 
 const hashOf = (record: Uint8Array): Uint8Array =>
-  createHash('sha256')
+  builtin('node:crypto')
+    .createHash('sha256')
     .update(record.subarray(0, record.length - HASH_BYTES))
     .digest();
 

@@ -4,7 +4,7 @@
  * frames of a stream: this thread relays it to the coordinator, whose record is the answer.
  */
 
-import { type ChildProcess, type ForkOptions, fork as forkOfNode } from 'node:child_process';
+import type { ChildProcess, ForkOptions } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import {
   checkBoolean,
@@ -13,6 +13,7 @@ import {
   checkString,
   invalidType,
 } from '../../base/arguments.ts';
+import { builtin } from '../../base/builtins.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
 import { Timer } from '../../base/timer.ts';
 import { FORK_FRAMES, type NativeForkFrame } from '../../native/binding.ts';
@@ -98,7 +99,7 @@ export function fork(
       ...(name !== undefined && { thread: name }),
       ...(context !== undefined && { context }),
     };
-    const child = forkOfNode(moduleFileOrPath(module), args ?? [], {
+    const child = builtin('node:child_process').fork(moduleFileOrPath(module), args ?? [], {
       ...rest,
       stdio: [...stdio, ...inherited, 'pipe'],
       env: { ...(rest.env ?? process.env), [FORK_VARIABLE]: JSON.stringify(settings) },

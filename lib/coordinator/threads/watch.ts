@@ -4,10 +4,10 @@
  * name of a thread and whether it is alive.
  */
 
-import { ChildProcess } from 'node:child_process';
-import { constants } from 'node:os';
+import type { ChildProcess } from 'node:child_process';
 import { Worker } from 'node:worker_threads';
 import { holds, invalidType, nameOf } from '../../base/arguments.ts';
+import { builtin } from '../../base/builtins.ts';
 import { isThenable } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
@@ -158,6 +158,10 @@ function watchesOf(attachment: Attachment): WeakMap<object, Watch> {
   return known;
 }
 
+function isProcess(thread: object): thread is ChildProcess {
+  return thread instanceof builtin('node:child_process').ChildProcess;
+}
+
 function isWorker(thread: object): thread is Worker {
   return thread instanceof Worker;
 }
@@ -169,7 +173,7 @@ export function isThread(thread: unknown): thread is JoinableThread {
     if (typeof thread !== 'object' || thread === null) return false;
     // Object.create(Worker.prototype) or the like is no thread: it lacks the fields tested here.
     if (isWorker(thread)) return typeof thread.threadId === 'number';
-    if (thread instanceof ChildProcess) return thread.exitCode !== undefined;
+    if (isProcess(thread)) return thread.exitCode !== undefined;
     if (isThenable(thread)) return true;
     // An array has a join(), which makes a string.
     const isArray = Array.isArray(thread) || ArrayBuffer.isView(thread);
@@ -222,7 +226,7 @@ function beginWatch(
   daemon?: boolean,
 ): Watch {
   if (isWorker(thread)) return watchWorker(attachment, thread, name, daemon);
-  if (thread instanceof ChildProcess) return watchProcess(attachment, thread, name, daemon);
+  if (isProcess(thread)) return watchProcess(attachment, thread, name, daemon);
   // Before the check for a join(): an object with a `then` and a `join` is watched as a promise.
   if (holds(() => isThenable(thread))) {
     const promise = thread as PromiseLike<unknown>;
@@ -362,10 +366,10 @@ function linkedSignal(
   code: number | null,
   signal: NodeJS.Signals | null,
 ): NodeJS.Signals | undefined {
-  const names = Object.keys(constants.signals) as NodeJS.Signals[];
+  const names = Object.keys(builtin('node:os').constants.signals) as NodeJS.Signals[];
   const all =
     signal === null
-      ? names.filter((name) => code === SIGNALLED + constants.signals[name])
+      ? names.filter((name) => code === SIGNALLED + builtin('node:os').constants.signals[name])
       : [signal];
   return all.find(isLinked);
 }

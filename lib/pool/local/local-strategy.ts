@@ -1,6 +1,5 @@
 /** LocalStrategy: the workers are threads or child processes of this program. */
 
-import { availableParallelism } from 'node:os';
 import {
   checkDuration,
   checkInteger,
@@ -11,6 +10,7 @@ import {
   knownOptions,
   outOfRange,
 } from '../../base/arguments.ts';
+import { builtin } from '../../base/builtins.ts';
 import { showAs } from '../../base/inspect.ts';
 import { counted } from '../../coordinator/words.ts';
 import { fileName } from '../queue/module-exports.ts';
@@ -159,7 +159,7 @@ export class LocalStrategy implements Strategy {
    */
   constructor(options: LocalStrategyOptions) {
     const given = checkOptions('options', options, LOCAL_OPTIONS) as LocalStrategyOptions;
-    const { workers = availableParallelism(), isolation = 'thread' } = given;
+    const { workers = builtin('node:os').availableParallelism(), isolation = 'thread' } = given;
     const { concurrency = 1, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
     const module = checkModule(given.module);
     checkOneOf('options.isolation', ['thread', 'process'], isolation);

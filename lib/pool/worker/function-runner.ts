@@ -1,12 +1,12 @@
 /** Runs closures in a worker thread or process, and sends their results. */
 
-import { getHeapStatistics } from 'node:v8';
 import {
   addAbortListener,
   allowManyListeners,
   removeAbortListener,
 } from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
+import { builtin } from '../../base/builtins.ts';
 import { refusedValue } from '../../base/refused-values.ts';
 import { isObject, isThenable } from '../../base/thrown-value.ts';
 import type { OperationId } from '../../cluster/variables/native-operations.ts';
@@ -522,7 +522,7 @@ export class FunctionRunner {
 
   /** Reports before the result is sent: with the result, the next function would come here. */
   #checkHeap(most: number): void {
-    if (getHeapStatistics().used_heap_size <= most) return;
+    if (builtin('node:v8').getHeapStatistics().used_heap_size <= most) return;
     this.#heapBytes = undefined; // reported once
     this.#channel.post({ kind: 'allstop:heapFull' });
   }

@@ -1,7 +1,8 @@
 /** Starts a worker thread or process, and carries messages to and from it. */
 
-import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
+import type { ChildProcess, ForkOptions } from 'node:child_process';
 import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
+import { builtin } from '../../base/builtins.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
@@ -287,12 +288,16 @@ export function startProcess(
   const environment = environmentOfChild(env as NodeJS.ProcessEnv);
   const forked = tryToOpen(() =>
     forkWithLine(coordinator, (stdio, down) =>
-      fork(workerEntry(), [JSON.stringify({ ...settings, down }), ...argv], {
-        serialization: 'advanced',
-        execArgv: [...execArgv],
-        env: environment,
-        stdio,
-      }),
+      builtin('node:child_process').fork(
+        workerEntry(),
+        [JSON.stringify({ ...settings, down }), ...argv],
+        {
+          serialization: 'advanced',
+          execArgv: [...execArgv],
+          env: environment,
+          stdio,
+        },
+      ),
     ),
   );
   if (forked instanceof UnavailableError) {

@@ -1,6 +1,6 @@
 /** What a slot says about its worker, for people. */
 
-import { hostname } from 'node:os';
+import { builtin } from '../../base/builtins.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import type { ShownWorker } from '../../coordinator/threads/busy-workers.ts';
 import { duration } from '../../coordinator/words.ts';
@@ -60,7 +60,14 @@ type State = {
 
 export function readinessOf({ job, index }: WorkerName, state: State): TaskReadiness {
   const { ready, phase, since, pid, cause } = state;
-  const report: TaskReadiness = { job, task: index, host: hostname(), ready, phase, since };
+  const report: TaskReadiness = {
+    job,
+    task: index,
+    host: builtin('node:os').hostname(),
+    ready,
+    phase,
+    since,
+  };
   if (pid !== undefined) report.pid = pid;
   if (!ready && cause !== undefined) {
     report.cause = messageOf(cause);

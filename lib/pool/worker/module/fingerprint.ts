@@ -1,7 +1,7 @@
 /** The fingerprint of a module: by it a coordinator knows whether nodes and stored results fit. */
 
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { builtin } from '../../../base/builtins.ts';
 
 /**
  * `given:` and the definition, if one is given. Else the SHA-256 of the module's file, whatever its
@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs';
  */
 export function moduleFingerprint(module: URL, definition?: string): string {
   if (definition !== undefined) return `given:${definition}`;
-  const hash = createHash('sha256');
+  const hash = builtin('node:crypto').createHash('sha256');
   try {
     hash.update(readFileSync(module));
   } catch {

@@ -1,0 +1,17 @@
+/**
+ * Modules of Node that take a millisecond or more to load, and that most programs need later or
+ * never: the first call loads one.
+ */
+
+type Builtins = {
+  'node:child_process': typeof import('node:child_process');
+  'node:crypto': typeof import('node:crypto');
+  'node:os': typeof import('node:os');
+  'node:v8': typeof import('node:v8');
+};
+
+const loaded: Partial<Builtins> = {};
+
+export function builtin<Name extends keyof Builtins>(name: Name): Builtins[Name] {
+  return (loaded[name] ??= process.getBuiltinModule(name));
+}
