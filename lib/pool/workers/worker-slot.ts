@@ -7,7 +7,7 @@
  *    function, if there is one. So `retire` ends no function.
  */
 
-import { hostname } from 'node:os';
+import { builtin } from '../../base/builtins.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import type { Definition } from '../../cluster/variables/variable.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
@@ -341,7 +341,7 @@ export class WorkerSlot implements Keeper {
       job,
       index,
       state,
-      host: hostname(),
+      host: builtin('node:os').hostname(),
       pid: this.#pid,
       running: worker?.running ?? 0,
       completed: this.#completed,
