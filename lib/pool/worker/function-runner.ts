@@ -447,23 +447,13 @@ export class FunctionRunner {
   #call({ attempt, name }: Run, args: readonly unknown[], context: string | undefined): unknown {
     const fn = this.#function(name);
     const asCall = (): unknown => runAsCall(attempt, () => fn(...args));
-    const isTraced = isTaskTraced() && name !== DRAW;
+    const isTraced = name !== DRAW && isTaskTraced();
+    if (!isTraced && context === undefined) return asCall();
     const { coordinator } = this;
-    const { id, attempt: number, workerIndex } = attempt;
-    const traced = isTraced
-      ? (): unknown =>
-          traceRun(
-            {
-              ...aboutOf(coordinator),
-              side: 'worker',
-              name,
-              call: id,
-              attempt: number,
-              workerIndex,
-            },
-            asCall,
-          )
-      : asCall;
+    const { id: call, attempt: number, workerIndex } = attempt;
+    const about = { ...aboutOf(coordinator), name, call, attempt: number, workerIndex };
+    const traced = (): unknown =>
+      isTraced ? traceRun({ ...about, side: 'worker' }, asCall) : asCall();
     if (context === undefined) return traced();
     return runAttempt(name, context, spanAttributes(coordinator, attempt), traced);
   }

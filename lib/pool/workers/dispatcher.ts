@@ -12,7 +12,6 @@ import type { Availability } from './availability.ts';
 import { coalesced, Feeding } from './feeding.ts';
 import type { LiveWorker } from './live-worker.ts';
 import type { Slots } from './slots.ts';
-import type { WorkerSlot } from './worker-slot.ts';
 
 /** A worker is sent closures in advance until they are expected to take this long. */
 const WORKER_AHEAD_US = 1_000;
@@ -46,27 +45,26 @@ export class Dispatcher {
    */
   #feedIdle(): void {
     if (this.#refuseAll()) return;
+    this.#prepare();
     const slots = this.#slots.all;
-    let hasWork = true;
-    for (const slot of slots) {
-      this.#prepare(slot);
-      if (hasWork || this.#host.hasPlaced) hasWork = this.#feedIfIdle(slot) && hasWork;
+    let hasWork = this.#host.waiting > 0;
+    for (const { worker } of slots) {
+      if (!(hasWork || this.#host.hasPlaced)) break;
+      if (worker?.idleSince === undefined) continue;
+      hasWork = this.#feed(worker, 1) && hasWork;
+      worker.flush();
     }
     // One worker may have been sent the whole queue, and its functions may run longer than
     // expected.
-    const isUneven = (): boolean =>
-      slots.some(({ worker }) => worker?.idleSince !== undefined) &&
-      slots.some(({ worker }) => worker !== undefined && worker.running > 1);
-    const hasMore = hasWork || this.#slots.lacks(this.#host.placedOn);
-    if (hasMore || isUneven()) this.#feedAllSoon();
+    if (hasWork || this.#slots.lacks(this.#host) || this.#isUneven()) this.#feedAllSoon();
   }
 
   /** Feeds all workers. */
   feedAll(): void {
     if (this.#refuseAll()) return;
+    this.#prepare();
     const slots = this.#slots.all;
-    for (const slot of slots) this.#prepare(slot);
-    let hasWork = true;
+    let hasWork = this.#host.waiting > 0;
     // Each worker gets one function before any gets a second.
     for (let most = 1; most <= this.#concurrency; most++) {
       for (const { worker } of slots) {
@@ -75,26 +73,14 @@ export class Dispatcher {
       }
     }
     for (const { worker } of slots) worker?.flush();
-    this.#slots.growTo(this.#host.placedOn);
-    if (hasWork) {
-      this.#slots.grow(Math.ceil(this.#host.waiting / this.#concurrency));
-      return;
-    }
-    this.#rebalance();
-    this.#slots.shrinkLater();
+    if (!hasWork) this.#rebalance();
+    this.#slots.follow(this.#host, hasWork, this.#concurrency);
   }
 
   /** @returns false if no closure is queued any more that the worker may run */
   #feed(worker: LiveWorker, most: number): boolean {
     const mayTake = (): boolean => worker.mayTake(most, WORKER_AHEAD_US);
     return this.#feeding.feed(worker, mayTake) !== 'no-work';
-  }
-
-  #feedIfIdle({ worker }: WorkerSlot): boolean {
-    if (worker?.idleSince === undefined) return true;
-    const hasWork = this.#feed(worker, 1);
-    worker.flush();
-    return hasWork;
   }
 
   /** @returns whether no worker can be started: then every queued closure fails */
@@ -112,25 +98,43 @@ export class Dispatcher {
     return true;
   }
 
+  /** The worker that has most closures, of those that have more than one. */
+  get #fullest(): LiveWorker | undefined {
+    let fullest: LiveWorker | undefined;
+    for (const { worker } of this.#slots.all) {
+      if (worker !== undefined && worker.running > (fullest?.running ?? 1)) fullest = worker;
+    }
+    return fullest;
+  }
+
+  #isUneven(): boolean {
+    if (this.#fullest === undefined) return false;
+    return this.#slots.all.some(({ worker }) => worker?.idleSince !== undefined);
+  }
+
   /** A worker that is idle gets half of what the fullest worker has not started. */
   #rebalance(): void {
-    const workers = this.#slots.all.flatMap(({ worker }) => worker ?? []);
-    for (const idle of workers) {
-      if (idle.idleSince === undefined) continue;
-      const fullest = workers.reduce((most, each) => (each.running > most.running ? each : most));
-      if (fullest.running < 2 || fullest.giveBack(Math.ceil((fullest.running - 1) / 2)) === 0)
-        return;
-      this.#feed(idle, 1);
-      idle.flush();
+    let fullest = this.#fullest;
+    for (const { worker } of this.#slots.all) {
+      if (fullest === undefined) return;
+      if (worker?.idleSince === undefined) continue;
+      if (fullest.giveBack(Math.ceil((fullest.running - 1) / 2)) === 0) return;
+      this.#feed(worker, 1);
+      worker.flush();
+      fullest = this.#fullest;
     }
   }
 
-  #prepare(slot: WorkerSlot): void {
-    if (!slot.isServing) return;
-    for (;;) {
-      const work = this.#host.takeTagged(slot.index)?.work;
-      if (work === undefined || work.kind === 'call') return;
-      slot.prepare(work);
+  /** Sends the workers what they have to make before they take closures. */
+  #prepare(): void {
+    if (!this.#host.hasTagged()) return;
+    for (const slot of this.#slots.all) {
+      if (!slot.isServing) continue;
+      for (;;) {
+        const work = this.#host.takeTagged(slot.index)?.work;
+        if (work === undefined || work.kind === 'call') break;
+        slot.prepare(work);
+      }
     }
   }
 }

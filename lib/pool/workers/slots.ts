@@ -13,6 +13,7 @@
 import { Timer } from '../../base/timer.ts';
 import { counted } from '../../coordinator/words.ts';
 import { CancelledError } from '../../errors/errors.ts';
+import type { StrategyHost } from '../queue/strategy.ts';
 import type { WorkerSlot } from './worker-slot.ts';
 
 /** Limits of a pool whose size follows its work. */
@@ -27,12 +28,14 @@ export interface SlotsListener {
   removed(slot: WorkerSlot): void;
 }
 
-type Resize = { resolve: () => void; reject: (error: Error) => void };
-/** Calls of `resize` that have failed, and the slots to be removed before they reject. */
-type Undoing = {
-  readonly error: Error;
-  readonly resizes: Resize[];
-  readonly slots: Set<WorkerSlot>;
+/** A call of `resize` that has not come to its end. */
+type Resize = {
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+  /** The slots that it has added. */
+  begun: readonly WorkerSlot[];
+  /** Why it has failed: it rejects when those slots are gone. */
+  error?: Error;
 };
 
 export class Slots {
@@ -41,9 +44,6 @@ export class Slots {
   #all: readonly WorkerSlot[] = [];
   readonly #leaving = new Set<WorkerSlot>();
   #resizes: Resize[] = [];
-  /** The slots that the calls in `#resizes` have added. */
-  #begun: WorkerSlot[] = [];
-  #undoings: Undoing[] = [];
   /** Undefined: the size is fixed. */
   #elastic: Elastic | undefined;
   #idle: Timer | undefined;
@@ -81,56 +81,57 @@ export class Slots {
     return `the cluster has ${counted(this.#elastic?.max ?? this.staying.length, 'worker')}`;
   }
 
-  /** Whether one of these workers is not there, and may be added. */
-  lacks(indexes: readonly number[]): boolean {
-    return this.#elastic !== undefined && indexes.some((index) => !this.#stays(index));
+  /** Whether closures are placed on a worker that is not there, and may be added. */
+  lacks({ placedOn }: Pick<StrategyHost, 'placedOn'>): boolean {
+    return this.#elastic !== undefined && placedOn.some((index) => !this.#stays(index));
   }
 
-  /** Adds these workers, as far as they are not there and the size follows the work. */
-  growTo(indexes: readonly number[]): void {
-    if (!this.lacks(indexes)) return;
-    for (const index of indexes) {
+  /**
+   * The size follows the work, if it is not fixed: workers on which closures are placed are added;
+   * others as well, if there is more work than the workers take; or those that are idle end.
+   */
+  follow(host: StrategyHost, hasWork: boolean, concurrency: number): void {
+    if (this.#elastic === undefined) return;
+    for (const index of host.placedOn) {
       if (this.#stays(index)) continue;
       const leaving = [...this.#leaving].find((slot) => slot.index === index);
       if (leaving === undefined) this.add(index);
       else this.#leaving.delete(leaving);
     }
+    if (hasWork) this.#grow(Math.ceil(host.waiting / concurrency), this.#elastic);
+    else this.#shrinkLater(this.#elastic);
   }
 
   #stays(index: number): boolean {
     return this.staying.some((slot) => slot.index === index);
   }
 
-  /** Adds workers for closures that wait: `wanted` is how many could be used at once. */
-  grow(wanted: number): void {
-    if (this.#elastic === undefined) return;
+  /** `wanted`: how many workers more could be used at once. */
+  #grow(wanted: number, { max }: Elastic): void {
     const { staying } = this;
     const starting = staying.filter(({ isLoaded }) => !isLoaded).length;
-    const room = this.#elastic.max - staying.length;
+    const room = max - staying.length;
     for (let missing = Math.min(wanted - starting, room); missing > 0; missing -= 1) {
       this.#addOne();
     }
   }
 
   /** Some workers may be idle: those that are so for `idleMs` end, as long as more than `min` stay. */
-  shrinkLater(): void {
-    if (this.#elastic === undefined || this.#idle !== undefined) return;
+  #shrinkLater(elastic: Elastic): void {
+    if (this.#idle !== undefined) return;
     const { staying } = this;
-    if (staying.length <= this.#elastic.min) return;
+    if (staying.length <= elastic.min) return;
     const idle = staying.flatMap(({ worker }) => worker?.idleSince ?? []);
     if (idle.length === 0) return;
-    const since = Math.min(...idle);
-    const left = Math.max(0, this.#elastic.idleMs - (performance.now() - since));
+    const left = Math.max(0, elastic.idleMs - (performance.now() - Math.min(...idle)));
     this.#idle = new Timer(left, () => {
       this.#idle = undefined;
-      this.#shrink();
-      this.shrinkLater();
+      this.#shrink(elastic);
+      this.#shrinkLater(elastic);
     }).unref();
   }
 
-  #shrink(): void {
-    if (this.#elastic === undefined) return;
-    const { min, idleMs } = this.#elastic;
+  #shrink({ min, idleMs }: Elastic): void {
     const { staying } = this;
     const isSurplus = ({ worker }: WorkerSlot): boolean =>
       performance.now() - (worker?.idleSince ?? Number.POSITIVE_INFINITY) >= idleMs;
@@ -167,26 +168,31 @@ export class Slots {
   resize(workers: number): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#fix();
-      this.#resizes.push({ resolve, reject });
-      this.#setTo(workers);
+      const before = this.#all;
+      for (let missing = workers - this.staying.length; missing > 0; missing -= 1) this.#addOne();
+      const begun = this.#all.filter((slot) => !before.includes(slot));
+      this.#resizes.push({ resolve, reject, begun });
+      this.#letGo(this.staying.slice(workers));
       this.check();
     });
   }
 
   /** A slot was removed, or its worker has become ready: `resize` may have come to its end. */
   check(): void {
-    if (this.#resizes.length === 0 || this.#leaving.size > 0) return;
-    if (!this.#all.every(({ isReady }) => isReady)) return;
-    for (const { resolve } of this.#takeResizes()) resolve();
+    const isThere = this.#leaving.size === 0 && this.#all.every(({ isReady }) => isReady);
+    this.#resizes = this.#resizes.filter(({ resolve, reject, begun, error }) => {
+      if (error === undefined && isThere) resolve();
+      else if (error !== undefined && !begun.some((slot) => this.#leaving.has(slot))) reject(error);
+      else return true;
+      return false;
+    });
   }
 
   /** Nothing is added any more, and no idle worker ended; every `resize` under way rejects. */
   end(error: Error): void {
     this.#fix();
-    const undoings = this.#undoings;
-    this.#undoings = [];
-    for (const undoing of undoings) rejectAll(undoing);
-    rejectAll({ error, resizes: this.#takeResizes() });
+    for (const resize of this.#resizes) resize.reject(resize.error ?? error);
+    this.#resizes = [];
   }
 
   /**
@@ -194,12 +200,10 @@ export class Slots {
    * workers that it had begun are gone.
    */
   undo(error: Error): void {
-    if (this.#resizes.length === 0) return;
-    const slots = this.#begun.filter((slot) => this.#all.includes(slot));
-    const resizes = this.#takeResizes();
-    if (slots.length === 0) return rejectAll({ error, resizes });
-    this.#undoings.push({ error, resizes, slots: new Set(slots) });
-    this.#letGo(slots);
+    const failed = this.#resizes.filter((resize) => resize.error === undefined);
+    for (const resize of failed) resize.error = error;
+    this.#letGo(failed.flatMap(({ begun }) => begun).filter((slot) => this.has(slot)));
+    this.check();
   }
 
   /** Removes a slot that has no worker any more. */
@@ -207,18 +211,7 @@ export class Slots {
     this.#all = this.#all.filter((each) => each !== slot);
     this.#pool.removed(slot);
     this.#leaving.delete(slot);
-    for (const { slots } of this.#undoings) slots.delete(slot);
-    const done = this.#undoings.filter(({ slots }) => slots.size === 0);
-    this.#undoings = this.#undoings.filter(({ slots }) => slots.size > 0);
-    for (const undoing of done) rejectAll(undoing);
     this.check();
-  }
-
-  #setTo(workers: number): void {
-    const before = new Set(this.#all);
-    for (let missing = workers - this.staying.length; missing > 0; missing -= 1) this.#addOne();
-    this.#begun.push(...this.#all.filter((slot) => !before.has(slot)));
-    this.#letGo(this.staying.slice(workers));
   }
 
   /** All are in #leaving before the first is removed: else `check` would be satisfied too early. */
@@ -229,15 +222,4 @@ export class Slots {
       else slot.retire(new CancelledError('The worker is not needed any more'));
     }
   }
-
-  #takeResizes(): Resize[] {
-    const all = this.#resizes;
-    this.#resizes = [];
-    this.#begun = [];
-    return all;
-  }
-}
-
-function rejectAll({ error, resizes }: Pick<Undoing, 'error' | 'resizes'>): void {
-  for (const resize of resizes) resize.reject(error);
 }

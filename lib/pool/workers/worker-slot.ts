@@ -364,8 +364,6 @@ export class WorkerSlot implements Keeper {
       if (this.worker === worker) worker.post(answer);
     };
     switch (message.kind) {
-      case 'allstop:announcing':
-        return worker.announces(message);
       case 'allstop:results':
         for (const result of message.results) {
           const name = worker.took(result);
@@ -378,6 +376,8 @@ export class WorkerSlot implements Keeper {
         updateBusyWorkers(attachmentOf(this.#host.coordinator));
         this.#endIfRetired();
         return this.onFree();
+      case 'allstop:announcing':
+        return worker.announces(message);
       case 'allstop:pong':
         worker.hasAnswered();
         return this.onFree();
