@@ -47,7 +47,7 @@ export class CancelWatch {
       const since = performance.now() - this.#patienceMs;
       let hasMore = false;
       for (const session of this.#sessions.values()) {
-        const { cancelledAt } = session;
+        const { cancelledAt } = session.calls;
         if (cancelledAt === undefined || session.isAway) continue;
         const isLate = cancelledAt <= since && !this.#listener.isConnected();
         if (isLate) this.#listener.onUnreachable(session);

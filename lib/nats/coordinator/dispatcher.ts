@@ -64,9 +64,9 @@ export class Dispatcher {
     // Feed idle nodes first: closures recalled for an idle node must not return to a busy node.
     this.#feedIdle();
     const fed = this.#feed(session, true);
-    session.flush();
+    session.calls.flush();
     if (fed === 'full') return;
-    if (session.running < session.status.capacity) this.#idle.add(session);
+    if (session.calls.running < session.status.capacity) this.#idle.add(session);
     if (fed === 'no-work') this.#evenSoon();
   }
 
@@ -96,7 +96,7 @@ export class Dispatcher {
   #feedIdle(): void {
     for (const session of this.#idle) {
       const fed = session.canTake ? this.#feed(session, false) : 'full';
-      session.flush();
+      session.calls.flush();
       if (fed === 'full') this.#idle.delete(session);
       else if (fed === 'no-work' && !this.#host.hasPlaced && !this.#areMixed) return;
     }
@@ -105,12 +105,13 @@ export class Dispatcher {
   /** @param inAdvance - whether the node may get more closures than it has threads */
   #feed(session: Session, inAdvance: boolean): 'full' | 'no-work' | 'suspect' {
     const { capacity } = session.status;
-    return this.#feeding.feed(session, () => {
-      if (session.hasSuspect) return false;
-      if (session.running < capacity) return true;
-      const isFull = session.expectedUs >= NODE_AHEAD_US || session.running >= capacity * MAX_AHEAD;
+    const { calls, channel } = session;
+    return this.#feeding.feed(calls, () => {
+      if (calls.hasSuspect) return false;
+      if (calls.running < capacity) return true;
+      const isFull = calls.expectedUs >= NODE_AHEAD_US || calls.running >= capacity * MAX_AHEAD;
       // A full channel sends nothing now: a closure takes less memory in the queue than in it.
-      return inAdvance && !isFull && !session.channel.isFull;
+      return inAdvance && !isFull && !channel.isFull;
     });
   }
 
@@ -121,16 +122,16 @@ export class Dispatcher {
   /** Recalls half of what the fullest node has in advance, if another node is idle. */
   #evenOut(): void {
     const isIdle = (session: Session): boolean =>
-      session.canTake && session.running < session.status.capacity;
+      session.canTake && session.calls.running < session.status.capacity;
     if (![...this.#idle].some(isIdle)) return;
     let fullest: Session | undefined;
     for (const session of this.#sessions) {
-      const most = fullest?.running ?? session.status.capacity;
-      if (session.canTake && session.running > most) fullest = session;
+      const most = fullest?.calls.running ?? session.status.capacity;
+      if (session.canTake && session.calls.running > most) fullest = session;
     }
-    if (fullest === undefined || fullest.isRecalling) return;
-    const more = fullest.running - fullest.status.capacity;
-    fullest.recallSome(Math.ceil(more / 2));
+    if (fullest === undefined || fullest.calls.isRecalling) return;
+    const more = fullest.calls.running - fullest.status.capacity;
+    fullest.calls.recall(Math.ceil(more / 2));
   }
 
   #prepare(session: Session): void {

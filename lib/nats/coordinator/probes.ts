@@ -66,7 +66,7 @@ export class Probes {
     this.stop();
     this.#nats = nats;
     this.#upSince = performance.now();
-    for (const session of this.#sessions.values()) session.forgetMissed();
+    for (const { contact } of this.#sessions.values()) contact.reconnected();
     this.#next(nats);
   }
 
@@ -83,11 +83,10 @@ export class Probes {
       this.#heldUpMs += Math.max(0, now - dueAt);
       const least = Math.max(ROUND_MS, (this.#sessions.size / MOST_A_SECOND) * 1_000);
       for (const session of this.#sessions.values()) {
-        const isUrgent = !session.isAway && (session.running > 0 || session.absent !== undefined);
-        const every = isUrgent ? least : Math.max(IDLE_MS, least);
-        if (session.isProbed || now - session.probedAt < every) continue;
-        session.probedAt = now;
-        void this.#probe(nats, session);
+        const { contact, calls } = session;
+        const isUrgent = !session.isAway && (calls.running > 0 || contact.absence !== undefined);
+        const everyMs = isUrgent ? least : Math.max(IDLE_MS, least);
+        if (contact.probe(now, everyMs)) void this.#probe(nats, session);
       }
       if (this.#nats === nats) this.#next(nats);
     });
@@ -95,13 +94,13 @@ export class Probes {
 
   async #probe(nats: NatsConnection, session: Session): Promise<void> {
     const { subject, probe } = this.#listener.probeFor(session);
-    session.isProbed = true;
+    const { contact } = session;
     let isOver = false;
     const sentAt = performance.now();
     const heldUpMs = this.#heldUpMs;
     // First asked ahead of the probe. A late answer: the probe, too, had to wait for a slow link,
     // or the reply waits at a server that hangs.
-    const isLast = session.missed + 1 >= this.#mostMissed(session);
+    const isLast = contact.missed + 1 >= this.#mostMissed(session);
     const isServerQuick = isLast ? staysQuick(nats, () => isOver) : undefined;
     try {
       const { data } = await nats
@@ -114,7 +113,7 @@ export class Probes {
         // While this thread computed, the reply may have waited here.
         const ownMs = this.#heldUpMs - heldUpMs;
         const roundTripMs = Math.max(0, performance.now() - sentAt - ownMs);
-        session.health = { roundTripMs, ...reply.vitals };
+        contact.replied({ roundTripMs, ...reply.vitals });
         this.#listener.onReply(session, reply);
       }
     } catch (error) {
@@ -122,7 +121,7 @@ export class Probes {
       if (!isNoResponders(error) && (await isServerQuick) === false) return;
       if (this.#isCurrent(nats, session)) this.#onNoReply(session, error);
     } finally {
-      session.isProbed = false;
+      contact.probed(sentAt);
     }
   }
 
@@ -143,24 +142,27 @@ export class Probes {
       this.#onAbsent(session);
       return;
     }
-    session.missed += 1;
+    const { contact } = session;
+    contact.missedOne();
     const { host, pid } = session.info;
-    if (session.missed >= this.#mostMissed(session)) this.#listener.onLost(session, lost.silent);
-    else this.#listener.onSilent(session, silent(host, pid, session.missed * TIMEOUT_MS));
+    if (contact.missed >= this.#mostMissed(session)) this.#listener.onLost(session, lost.silent);
+    else this.#listener.onSilent(session, silent(host, pid, contact.missed * TIMEOUT_MS));
   }
 
   #onAbsent(session: Session): void {
-    const now = performance.now();
-    const before = session.absent ?? { ms: 0, at: now };
-    const ms = before.ms + Math.min(now - before.at, TIMEOUT_MS);
-    session.absent = { ms, at: now };
-    const mayRejoin = session.heardAt < this.#upSince && now - this.#upSince < REJOIN_MS;
+    const { contact } = session;
+    const upMs = performance.now() - this.#upSince;
+    const mayRejoin = contact.heardAt < this.#upSince && upMs < REJOIN_MS;
+    const wasSure = contact.absence?.isSure === true;
+    const { ms, isSure } = contact.foundNobody(
+      TIMEOUT_MS,
+      (forMs) => !mayRejoin && forMs >= ABSENT_MS,
+    );
     if (mayRejoin) return;
     // A node whose welcome got lost says hello again; a forged hello has no node.
     if (ms >= (session.isConfirmed ? this.#lostAfterMs : ABSENT_MS))
       this.#listener.onLost(session, lost.gone);
-    else if (ms >= ABSENT_MS && !session.isAbsent) {
-      session.isAbsent = true;
+    else if (isSure && !wasSure) {
       const { host, pid } = session.info;
       this.#listener.onSilent(session, absent(host, pid));
     }

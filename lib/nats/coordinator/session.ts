@@ -1,31 +1,19 @@
 /**
- * The coordinator's end of a session, the time in which one node serves one run: sends closures
- * to the node, and takes their results. The node's end is node-session.ts.
+ * The coordinator's end of a session, the time in which one node serves one run. The node's end is
+ * node-session.ts.
  *
- * 1. A closure in `#sent` is the node's until the node has sent its result, or gives it back.
- * 2. A closure in `#givenUp`, all of which are in `#sent`, was returned to the queue while the
- *    node was away: the node may run it, and so may another worker. The first result counts.
- * 3. A suspect (`Closure.isSuspect`) is alone in `#sent`: it may kill the node's process, and with it
- *    whatever runs on any thread there.
- * 4. While the session is away (`isAway`), all of `#sent` is given up. The channel stays as it
- *    is, so the session goes on with the node's next sign of life, without a new welcome.
+ * While a session is away, all of its calls are given up (node-calls.ts). The channel stays as it is,
+ * so the session goes on with the node's next sign of life, without a new welcome.
  */
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import type { StopMessage } from '../../coordinator/stop-relay.ts';
-import { CancelledError } from '../../errors/errors.ts';
-import type { NodeHealth } from '../../errors/readiness-report.ts';
-import type { Call, Closure, ClosureOutcome } from '../../pool/queue/closure.ts';
+import type { Closure } from '../../pool/queue/closure.ts';
 import type { InLine } from '../../pool/queue/lines/closure-lines.ts';
-import { freeOf, type Placement } from '../../pool/queue/lines/placement.ts';
-import type { Cancellation, ClusterHost, RunningCall } from '../../pool/queue/strategy.ts';
-import type { Fate, Resource } from '../../pool/worker/protocol.ts';
-import { argumentError } from '../../pool/worker/protocol.ts';
-import { inOrderOfReturn, type Sent, SentClosures } from '../../pool/workers/sent-closures.ts';
-import { decode, encode } from '../../record/encoded-error.ts';
+import { freeOf } from '../../pool/queue/lines/placement.ts';
+import type { ClusterHost } from '../../pool/queue/strategy.ts';
+import type { Resource } from '../../pool/worker/protocol.ts';
+import { encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
-import { packValue, unpackValue } from '../../values/value.ts';
-import type { ParameterServers } from '../variables/parameter-servers.ts';
 import type { NodeInfo, Welcome } from '../wire/control-messages.ts';
 import {
   checkLength,
@@ -35,30 +23,66 @@ import {
 } from '../wire/reliable-channel.ts';
 import {
   type FromNode,
-  LONG_BYTES,
   type NodeStatus,
   pack,
-  type SentCall,
-  type SentResult,
   type ToNode,
   unpackFromNode,
 } from '../wire/session-messages.ts';
+import { Contact } from './contact.ts';
+import { NodeCalls } from './node-calls.ts';
+
+type Present =
+  /** No message of the node has come: it may not have had the welcome. */
+  | { readonly is: 'welcomed' }
+  /** It has never been ready. `hasFailedSetup`: no thread of it was ever set up; it goes on trying. */
+  | { readonly is: 'starting'; readonly hasFailedSetup: boolean }
+  | { readonly is: 'serving' }
+  /** It takes no more calls. `isLetGo`: the session's end was sent to it. */
+  | { readonly is: 'leaving'; readonly isLetGo: boolean };
+type Life =
+  | Present
+  /** It counts as lost since then (performance.now()), but may come back. */
+  | { readonly is: 'away'; readonly since: number; readonly before: Present }
+  | { readonly is: 'over' };
+
+/** What happens to a session. */
+export type SessionEvent =
+  | 'confirmed'
+  | 'setup-failed'
+  | 'ready'
+  | 'leaving'
+  | 'let-go'
+  | 'away'
+  | 'back'
+  | 'over';
+
+/** @returns undefined if the event changes nothing */
+function after(life: Life, event: SessionEvent): Life | undefined {
+  const { is } = life;
+  if (is === 'over') return undefined;
+  if (event === 'over') return { is: 'over' };
+  if (is === 'away') return event === 'back' ? life.before : undefined;
+  switch (event) {
+    case 'confirmed':
+      return is === 'welcomed' ? { is: 'starting', hasFailedSetup: false } : undefined;
+    case 'setup-failed':
+      return is === 'starting' ? { is, hasFailedSetup: true } : undefined;
+    case 'ready':
+      return is === 'starting' ? { is: 'serving' } : undefined;
+    case 'leaving':
+      return is === 'leaving' ? undefined : { is: 'leaving', isLetGo: false };
+    case 'let-go':
+      return is === 'leaving' && !life.isLetGo ? { is, isLetGo: true } : undefined;
+    case 'away':
+      return { is: 'away', since: performance.now(), before: life };
+    default:
+      return undefined;
+  }
+}
 
 export interface SessionListener {
-  /** The node's status has changed, or the node wants to leave. */
-  onStatus(session: Session, status: NodeStatus): void;
-  /** The node has fewer closures than before. */
-  onFree(session: Session): void;
-  onResult(closure: Closure, name: string, us: number): void;
-  onStop(session: Session, stop: StopMessage): void;
-  /** A thread of the node has died of `error`; undefined: it is blocked and cannot be ended. */
-  onThread(session: Session, error: unknown): void;
-  /** No thread of the node was ever set up. The node starts them again. */
-  onSetupFailed(session: Session, error: unknown): void;
-  /** The node has reported that none of its worker threads lives. */
-  onFailed(session: Session, error: unknown): void;
-  readonly variables: Pick<ParameterServers, 'operate' | 'answered'>;
-  onMalformed(session: Session): void;
+  /** A message has come; undefined: one that no node of ours sends. */
+  onMessage(session: Session, message: FromNode | undefined): void;
   /** Whether another node of the run, which is there, has this export. */
   isElsewhere(name: string): boolean;
 }
@@ -68,55 +92,15 @@ export class Session {
   readonly info: NodeInfo;
   readonly task: number;
   readonly channel: ReliableChannel;
+  readonly contact: Contact = new Contact();
+  readonly calls: NodeCalls;
   readonly #host: ClusterHost;
   readonly #listener: SessionListener;
-  readonly #sent = new SentClosures();
-  /** By closure: as what it was returned to the queue. */
-  readonly #givenUp = new Map<Closure, Fate>();
-  /** The ids of the resources that were sent to the node. */
+  #life: Life = { is: 'welcomed' };
+  #status: NodeStatus = { phase: 'starting', capacity: 0, restarts: 0, stuck: 0 };
+  /** The ids of the resources (data sets) that the node has; and how many were sent to it. */
   readonly #prepared = new Set<number>();
-  #batch: SentCall[] = [];
-  #batchBytes = 0;
-  status: NodeStatus = { phase: 'starting', capacity: 0, restarts: 0, stuck: 0 };
-  /** How many resources (data sets) were sent to the node. */
   #resources = 0;
-  /** A message of the node has come, so the node has had the welcome. */
-  isConfirmed = false;
-  isLeaving = false;
-  /** The session's end was sent to the node, which is leaving. */
-  isLetGo = false;
-  completed = 0;
-  /** The host was told that the worker has started. */
-  hasStarted = false;
-  /** The node counts as lost, but may come back: its task is free, and its closures are queued. */
-  isAway = false;
-  /** Since when (performance.now()) the session is away. */
-  awaySince = 0;
-  /** The node has been ready for functions. */
-  wasReady = false;
-  /** The node has said that no thread of it was ever set up; it is kept when one is later. */
-  hasFailedSetup = false;
-  /** Probes without a reply, in a row. */
-  missed = 0;
-  /** The task's phase is 'silent'. */
-  isSilent = false;
-  /** Nobody has listened at the node's subject for ABSENT_MS (probes.ts). */
-  isAbsent = false;
-  /** For how long nobody has listened at the node's subject, by probes; undefined: somebody does. */
-  absent: { ms: number; at: number } | undefined;
-  heardAt: number = performance.now();
-  /** What the last answer to a probe has told. */
-  health: NodeHealth | undefined;
-  /** A probe is on its way. */
-  isProbed = false;
-  probedAt = 0;
-  /** Closures were recalled, and none has been returned yet. */
-  isRecalling = false;
-  /**
-   * By closure id: when (performance.now()) each closure that the node may have to end by force was
-   * cancelled. The first entry is the oldest.
-   */
-  readonly #cancelled = new Map<number, number>();
 
   constructor(
     id: string,
@@ -131,12 +115,17 @@ export class Session {
     this.task = task;
     this.#host = host;
     this.#listener = listener;
+    this.calls = new NodeCalls(host, {
+      post: (message) => this.post(message),
+      fits: (placement, used) => placement.fits(task, freeOf(info.resources ?? {}, used)),
+      lacks: (item) => this.#lacks(item),
+    });
     this.channel = new ReliableChannel(channel, {
       send: channel.send,
       onMessage: (bytes, attached) => this.#receive(bytes, attached),
-      onImpostor: () => listener.onMalformed(this),
+      onImpostor: () => listener.onMessage(this, undefined),
     });
-    this.#show();
+    this.#show(true);
   }
 
   /** The message that begins the session at the node. */
@@ -145,21 +134,63 @@ export class Session {
     return { kind: 'welcome', ...from, session: this.id, task: this.task, cancelGraceMs, retries };
   }
 
-  /** Shows the node in `explain()`. */
-  #show(): void {
+  /** Whether `explain()` shows the node. */
+  #show(isShown: boolean): void {
     const { job, pid, host } = this.info;
     const { workers } = attachmentOf(this.#host.coordinator);
-    workers.set(this, { describe: () => `${job}:${this.task} (process ${pid} on ${host})` });
+    if (!isShown) workers.delete(this);
+    else workers.set(this, { describe: () => `${job}:${this.task} (process ${pid} on ${host})` });
   }
 
-  #hide(): void {
-    attachmentOf(this.#host.coordinator).workers.delete(this);
+  /** @returns whether the event has changed anything */
+  note(event: SessionEvent): boolean {
+    const next = after(this.#life, event);
+    if (next === undefined) return false;
+    this.#life = next;
+    return true;
   }
 
-  /** Called for each sign that the node is alive. */
-  heard(): void {
-    this.forgetMissed();
-    this.heardAt = performance.now();
+  /** What it is, or was before it went away. */
+  get #present(): Present | undefined {
+    if (this.#life.is === 'over') return undefined;
+    return this.#life.is === 'away' ? this.#life.before : this.#life;
+  }
+
+  get isAway(): boolean {
+    return this.#life.is === 'away';
+  }
+
+  get awaySince(): number | undefined {
+    return this.#life.is === 'away' ? this.#life.since : undefined;
+  }
+
+  get isConfirmed(): boolean {
+    return this.#present?.is !== 'welcomed';
+  }
+
+  get isLeaving(): boolean {
+    return this.#present?.is === 'leaving';
+  }
+
+  get wasReady(): boolean {
+    return this.#present?.is === 'serving' || this.isLeaving;
+  }
+
+  get hasFailedSetup(): boolean {
+    return this.#present?.is === 'starting' && this.#present.hasFailedSetup;
+  }
+
+  get status(): NodeStatus {
+    return this.#status;
+  }
+
+  /** The node is there: neither away, nor about to leave. */
+  get isStaying(): boolean {
+    return ['welcomed', 'starting', 'serving'].includes(this.#life.is);
+  }
+
+  get canTake(): boolean {
+    return this.isStaying && this.contact.isThere && this.status.capacity > 0;
   }
 
   /**
@@ -167,92 +198,8 @@ export class Session {
    * has nothing to lose, or its own host has a node that could connect.
    */
   isReplaceableBy({ host }: NodeInfo): boolean {
-    return this.isAbsent && (this.running === 0 || host === this.info.host);
-  }
-
-  /** Forgets the probes that were missed: the node, or our own connection, is back. */
-  forgetMissed(): void {
-    this.missed = 0;
-    this.absent = undefined;
-    this.isAbsent = false;
-  }
-
-  get running(): number {
-    return this.#sent.size;
-  }
-
-  /** The closures that the node's threads take first. */
-  get calls(): RunningCall[] {
-    const first = this.#sent.newestFirst().toReversed().slice(0, this.status.capacity);
-    return first.map(({ closure, sentAt }) => ({
-      name: (closure.work as Call).name,
-      attempt: closure.attempts + 1,
-      startedAt: new Date(sentAt),
-    }));
-  }
-
-  /** How long each thread of the node is expected to be busy with the closures that were sent. */
-  get expectedUs(): number {
-    return this.#sent.expectedUs / Math.max(1, this.status.capacity);
-  }
-
-  get canTake(): boolean {
-    const isThere = !this.isAway && this.missed === 0 && this.absent === undefined;
-    return isThere && !this.isLeaving && this.status.capacity > 0;
-  }
-
-  /** Whether it has a suspect, beside which nothing may run. */
-  get hasSuspect(): boolean {
-    return this.#sent.first?.closure.isSuspect === true;
-  }
-
-  has(closure: Closure): boolean {
-    return this.#sent.get(closure) !== undefined;
-  }
-
-  /** Whether the closure of this id runs here, and has not been settled by another worker. */
-  isRunning(id: number): boolean {
-    const closure = this.#sent.get({ id })?.closure;
-    if (closure === undefined || closure.place === 'out') return false;
-    return closure.decided === undefined;
-  }
-
-  /** Sends a closure with the next `flush`. Fails it if its arguments cannot be packed. */
-  add(closure: Closure, call: Call, expectedUs: number): void {
-    let bytes: Uint8Array;
-    try {
-      bytes = checkLength(passedAsBytes(call.args));
-    } catch (error) {
-      this.#host.ended(closure, {
-        state: 'failed',
-        value: argumentError(error, call.name, call.args as readonly unknown[], packValue),
-      });
-      return;
-    }
-    // The node may have it still, from before it was given up: the node then goes on with that.
-    this.#sent.remove(closure.id);
-    this.#givenUp.delete(closure);
-    this.#sent.add({ closure, expectedUs, sentAt: Date.now() });
-    this.#batch.push({
-      id: closure.id,
-      attempt: closure.attempts + 1,
-      name: call.name,
-      bytes,
-      ...(call.perWorker !== undefined && { perWorker: call.perWorker }),
-      ...(closure.context !== undefined && { context: closure.context }),
-      ...(call.hasVariables && { hasVariables: true }),
-      ...(closure.runTimeoutMs !== undefined && { runTimeoutMs: closure.runTimeoutMs }),
-      ...(call.isKeyed === true && { isKeyed: true }),
-    });
-    this.#batchBytes += bytes.byteLength;
-    if (this.#batchBytes > LONG_BYTES) this.flush();
-  }
-
-  flush(): void {
-    if (this.#batch.length === 0) return;
-    this.post({ kind: 'run', calls: this.#batch });
-    this.#batch = [];
-    this.#batchBytes = 0;
+    const isGone = this.contact.absence?.isSure === true;
+    return isGone && (this.calls.running === 0 || host === this.info.host);
   }
 
   /** Whether the node's status already counts the last resource that it was sent. */
@@ -281,210 +228,45 @@ export class Session {
     if (this.#prepared.delete(id)) this.post({ kind: 'forget', id });
   }
 
-  cancel(closure: Closure, { reason, replace }: Cancellation): void {
-    this.flush(); // the closure may still be in the batch
-    this.post({ kind: 'cancel', id: closure.id, reason: encode(reason).bytes, replace });
-    if (replace && !this.#cancelled.has(closure.id))
-      this.#cancelled.set(closure.id, performance.now());
-  }
-
-  /** When the oldest closure that was cancelled and has not ended was cancelled; or undefined. */
-  get cancelledAt(): number | undefined {
-    return this.#cancelled.values().next().value;
-  }
-
-  /** Asks back all closures; the node returns those that it has not started. */
-  recallAll(): void {
-    this.#recall(this.#sent.newestFirst());
-  }
-
-  /** Asks back those of the last `count` closures that other nodes may run. */
-  recallSome(count: number): void {
-    const newest = this.#sent.newestFirst().slice(0, count);
-    this.#recall(newest.filter(({ closure }) => closure.placement === undefined));
-  }
-
-  #recall(sent: readonly Sent[]): void {
-    if (sent.length === 0) return;
-    this.isRecalling = true;
-    this.post({ kind: 'recall', ids: sent.map(({ closure }) => closure.id) });
-  }
-
   /** Nodes with the same definition may have different module files. */
-  lacks(item: InLine): boolean {
+  #lacks(item: InLine): boolean {
     const { functions } = this.status;
     const { work } = item as Closure;
     if (functions === undefined || work.kind !== 'call') return false;
     return !functions.includes(work.name) && this.#listener.isElsewhere(work.name);
   }
 
-  /** Whether the node may run closures with this placement now. */
-  canRun(placement: Placement): boolean {
-    const sent = this.#sent.newestFirst();
-    const used = sent.map(({ closure }) => closure.placement);
-    return placement.fits(this.task, freeOf(this.info.resources ?? {}, used));
+  isRunning(id: number): boolean {
+    return this.calls.isRunning(id);
   }
 
   post(message: ToNode): void {
     this.channel.post(...pack(message));
   }
 
-  /**
-   * Returns all closures to the queue, in their old order, as the node counts as lost. The first
-   * closures, one for each thread of the node, count as running. Of those that were sent in advance
-   * nobody can tell: a thread takes several, and another thread later ones.
-   */
   giveUp(cause: Error): void {
-    this.#hide();
-    this.#cancelled.clear();
-    const first = new Set(this.#sent.newestFirst().slice(-this.info.slots));
-    const fateOf = (sent: Sent): Fate => (first.has(sent) ? 'running' : 'unsure');
-    for (const { closure, fate } of inOrderOfReturn(this.#sent, fateOf)) {
-      if (this.#givenUp.has(closure)) continue;
-      this.#givenUp.set(closure, fate);
-      this.#host.returned(closure, fate, cause);
-    }
+    this.#show(false);
+    this.calls.giveUp(this.info.slots, cause);
   }
 
-  /**
-   * The node is back. What is still queued goes on there; what another worker has meanwhile is
-   * recalled if the node has not started it; what has settled is cancelled.
-   */
   takeBack(): void {
-    this.#show();
-    if (this.#givenUp.size === 0) return;
-    for (const closure of this.#host.reclaim(this.#givenUp)) this.#givenUp.delete(closure);
-    const elsewhere: number[] = [];
-    for (const closure of this.#givenUp.keys()) {
-      if (closure.place === 'out') this.cancelDuplicate(closure);
-      else elsewhere.push(closure.id);
-    }
-    if (elsewhere.length > 0) this.post({ kind: 'recall', ids: elsewhere });
-  }
-
-  /** Ends the node's copy of a closure that another worker has ended. */
-  cancelDuplicate(closure: Closure): void {
-    if (!this.#givenUp.has(closure)) return;
-    const reason = new CancelledError('Another worker was first');
-    this.post({ kind: 'cancel', id: closure.id, reason: encode(reason).bytes, replace: true });
-  }
-
-  get hasGivenUp(): boolean {
-    return this.#givenUp.size > 0;
-  }
-
-  /** Whether the node has nothing any more that anybody waits for. */
-  get isForgotten(): boolean {
-    return [...this.#givenUp.keys()].every(({ place }) => place === 'out');
+    this.#show(true);
+    this.calls.takeBack();
   }
 
   close(): void {
+    this.note('over');
     this.channel.close();
-    this.#hide();
+    this.#show(false);
   }
 
   #receive(bytes: Uint8Array, attached: readonly Uint8Array[]): void {
     const message = unpackFromNode(bytes, attached);
     // The node's first message. Frames that were sent before the node had subscribed are lost: ask
     // what it has, and send the missing ones.
-    if (!this.isConfirmed) this.channel.resume();
-    this.isConfirmed = true;
-    if (message === undefined) this.#listener.onMalformed(this);
-    else this.#onMessage(message);
-  }
-
-  #onMessage(message: FromNode): void {
-    switch (message.kind) {
-      case 'results':
-        for (const result of message.results) this.#takeResult(result);
-        this.#listener.onFree(this);
-        return;
-      case 'progress': {
-        const closure = this.#sent.get(message)?.closure;
-        // Of a closure that was given up another node reports.
-        if (closure !== undefined && !this.#givenUp.has(closure)) {
-          this.#host.progressed(closure, message.values);
-        }
-        return;
-      }
-      case 'returned': {
-        const { id, fate, cause } = message;
-        const sent = this.#forget(id);
-        if (sent === undefined) return;
-        this.isRecalling = false;
-        if (!this.#givenUp.delete(sent.closure)) {
-          const why = cause === null ? undefined : decode(cause).value;
-          this.#host.returned(sent.closure, fate, why);
-        }
-        this.#listener.onFree(this);
-        return;
-      }
-      case 'overdue': {
-        const closure = this.#sent.get(message)?.closure;
-        if (closure !== undefined && !this.#givenUp.has(closure)) this.#host.overdue(closure);
-        return;
-      }
-      case 'status':
-        this.status = message.status;
-        this.#listener.onStatus(this, this.status);
-        return;
-      case 'stop':
-        this.#listener.onStop(this, message.stop);
-        return;
-      case 'thread': {
-        const { cause } = message;
-        this.#listener.onThread(this, cause === null ? undefined : decode(cause).value);
-        return;
-      }
-      case 'operate':
-        this.#listener.variables.operate(this, message.id, message.request);
-        return;
-      case 'answer':
-        this.#listener.variables.answered(this, message.id, message.answer);
-        return;
-      case 'leaving':
-        this.isLeaving = true;
-        // Closures that the node has not begun can begin on another node.
-        this.recallAll();
-        this.#listener.onStatus(this, this.status);
-        return;
-      case 'setup-failed':
-        this.hasFailedSetup = true;
-        this.#listener.onSetupFailed(this, decode(message.cause).value);
-        return;
-      case 'failed':
-        this.#listener.onFailed(this, decode(message.cause).value);
-    }
-  }
-
-  #takeResult(result: SentResult): void {
-    const { us } = result;
-    const sent = this.#forget(result.id);
-    if (sent === undefined) return;
-    this.isRecalling = false;
-    const { closure } = sent;
-    if (closure.work.kind === 'call') this.#listener.onResult(closure, closure.work.name, us);
-    const outcome = outcomeOf(result);
-    if (this.#givenUp.delete(closure)) {
-      if (this.#host.offered(closure, outcome, us)) this.completed += 1;
-      return;
-    }
-    this.completed += 1;
-    this.#host.ended(closure, outcome, us);
-  }
-
-  #forget(id: number): Sent | undefined {
-    this.#cancelled.delete(id);
-    return this.#sent.remove(id);
-  }
-}
-
-function outcomeOf({ state, bytes }: SentResult): ClosureOutcome {
-  try {
-    return state === 'ready'
-      ? { state, value: unpackValue(bytes) }
-      : { state, value: decode(bytes).value };
-  } catch (error) {
-    return { state: 'failed', value: error };
+    if (this.note('confirmed')) this.channel.resume();
+    if (message?.kind === 'status') this.#status = message.status;
+    if (message?.kind === 'failed') this.#status = { ...this.#status, capacity: 0 };
+    this.#listener.onMessage(this, message);
   }
 }

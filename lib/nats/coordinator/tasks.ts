@@ -39,10 +39,10 @@ export class ClusterTask {
   host: string | undefined;
   pid: number | undefined;
   /** Functions that ended, and restarts, in all sessions before the present one. */
-  completed = 0;
-  restarts = 0;
+  #completed = 0;
+  #restarts = 0;
   /** Whether any node that had the task was ready. */
-  wasReady = false;
+  #wasReady = false;
 
   constructor(job: Job, index: number, workerStart: WorkerStart, address?: string) {
     this.job = job;
@@ -72,17 +72,29 @@ export class ClusterTask {
 
   /** The session whose node was away goes on; `endSession` has added its counts before. */
   resumeSession(session: Session): void {
-    this.completed -= session.completed;
-    this.restarts -= session.status.restarts;
+    this.#completed -= session.calls.completed;
+    this.#restarts -= session.status.restarts;
     this.#session = session;
     this.setNode(session.info);
   }
 
-  /** Removes the session from the task, and adds the session's counts to the task's own. */
-  endSession(): void {
-    this.completed += this.#session?.completed ?? 0;
-    this.restarts += this.#session?.status.restarts ?? 0;
+  /**
+   * Removes the session from the task, and adds the session's counts to the task's own. `isLost`: if
+   * another node takes the task, that is a restart.
+   */
+  endSession(isLost: boolean): void {
+    this.#completed += this.#session?.calls.completed ?? 0;
+    this.#restarts += (this.#session?.status.restarts ?? 0) + (isLost ? 1 : 0);
     this.#session = undefined;
+  }
+
+  get wasReady(): boolean {
+    return this.#wasReady;
+  }
+
+  /** Whether functions have ended here. */
+  get hasCompleted(): boolean {
+    return this.#completed > 0;
   }
 
   get phase(): TaskPhase {
@@ -95,7 +107,7 @@ export class ClusterTask {
   enter(phase: TaskPhase, cause?: string, remedy?: string): boolean {
     if (phase === this.#phase && cause === this.#cause && remedy === this.#remedy) return false;
     if (phase !== this.#phase) this.#since = new Date();
-    if (phase === 'ready') this.wasReady = true;
+    if (phase === 'ready') this.#wasReady = true;
     this.#phase = phase;
     this.#cause = cause;
     this.#remedy = remedy;
@@ -116,11 +128,11 @@ export class ClusterTask {
       state: stateOf(this),
       host: this.host ?? '',
       pid: this.pid ?? Number.NaN,
-      running: session?.running ?? 0,
-      completed: this.completed + (session?.completed ?? 0),
-      restarts: this.restarts + (session?.status.restarts ?? 0),
-      calls: session?.calls ?? [],
-      ...(session?.health !== undefined && { health: session.health }),
+      running: session?.calls.running ?? 0,
+      completed: this.#completed + (session?.calls.completed ?? 0),
+      restarts: this.#restarts + (session?.status.restarts ?? 0),
+      calls: session?.calls.first(session.status.capacity) ?? [],
+      ...(session?.contact.health !== undefined && { health: session.contact.health }),
       ...(session?.info.resources !== undefined && { resources: session.info.resources }),
     };
   }
@@ -133,7 +145,8 @@ export class ClusterTask {
     if (pid !== undefined) report.pid = pid;
     if (this.#cause !== undefined) report.cause = this.#cause;
     if (this.#remedy !== undefined) report.remedy = this.#remedy;
-    const { health, info } = this.#session ?? {};
+    const { contact, info } = this.#session ?? {};
+    const health = contact?.health;
     if (health === undefined || info === undefined) return report;
     report.health = health;
     const slowness = ready ? slownessOf(health, info.cores) : undefined;
@@ -144,7 +157,7 @@ export class ClusterTask {
 function stateOf({ session, phase }: ClusterTask): WorkerInfo['state'] {
   if (session === undefined) return phase === 'left' ? 'left' : 'lost';
   if (phase !== 'ready' && phase !== 'leaving' && phase !== 'silent') return 'starting';
-  return session.running > 0 ? 'busy' : 'idle';
+  return session.calls.running > 0 ? 'busy' : 'idle';
 }
 
 /** A node's thread that is blocked in native code. Its counts are in those of the node. */
@@ -170,7 +183,7 @@ export class ClusterTasks {
   /** The tasks that the cluster waits for. */
   readonly #expected: ReadonlySet<string>;
   /** How many nodes have reported that none of their worker threads lives. */
-  nodesFailed = 0;
+  #nodesFailed = 0;
 
   /** `minWorkers`: by default all workers of `expect`; 1 if `expect` names no workers. */
   constructor(
@@ -272,6 +285,10 @@ export class ClusterTasks {
     return task.enter('connecting', cause, remedy);
   }
 
+  nodeFailed(): void {
+    this.#nodesFailed += 1;
+  }
+
   /**
    * Whether no worker will ever live: no task of the job 'worker' has a node that may become ready,
    * and each has had a node, or as many nodes have failed as there are tasks. (A task that has had
@@ -285,7 +302,7 @@ export class ClusterTasks {
       session !== undefined && (wasReady || !session.hasFailedSetup);
     if (workers.some(mayBeReady)) return false;
     const wereAllTried = workers.every(({ phase }) => phase !== 'unregistered');
-    return wereAllTried || this.nodesFailed >= workers.length;
+    return wereAllTried || this.#nodesFailed >= workers.length;
   }
 
   /**
@@ -328,8 +345,8 @@ export class ClusterTasks {
   /** Removes the task of a node that never answered, unless the cluster waits for the task. */
   forget({ info, task }: Session): void {
     const name = `${info.job}:${task}`;
-    const { completed, session } = this.#tasks.get(name) ?? {};
-    if (session !== undefined || (completed ?? 0) > 0 || this.#expected.has(name)) return;
+    const { hasCompleted, session } = this.#tasks.get(name) ?? {};
+    if (session !== undefined || hasCompleted === true || this.#expected.has(name)) return;
     this.#tasks.delete(name);
   }
 

@@ -1,0 +1,267 @@
+/**
+ * The calls that one node has.
+ *
+ * 1. A closure in `#sent` is the node's until the node has sent its result, or gives it back.
+ * 2. A closure in `#givenUp`, all of which are in `#sent`, was returned to the queue while the
+ *    node was away: the node may run it, and so may another worker. The first result counts.
+ * 3. A suspect (`Closure.isSuspect`) is alone in `#sent`: it may kill the node's process, and with it
+ *    whatever runs on any thread there.
+ */
+
+import { CancelledError } from '../../errors/errors.ts';
+import type { Call, Closure, ClosureOutcome } from '../../pool/queue/closure.ts';
+import type { InLine } from '../../pool/queue/lines/closure-lines.ts';
+import type { Placement } from '../../pool/queue/lines/placement.ts';
+import type { Cancellation, ClusterHost, RunningCall } from '../../pool/queue/strategy.ts';
+import { argumentError, type Fate } from '../../pool/worker/protocol.ts';
+import type { Taker } from '../../pool/workers/feeding.ts';
+import { inOrderOfReturn, type Sent, SentClosures } from '../../pool/workers/sent-closures.ts';
+import { decode, encode } from '../../record/encoded-error.ts';
+import { passedAsBytes } from '../../values/packed-arguments.ts';
+import { packValue, unpackValue } from '../../values/value.ts';
+import { checkLength } from '../wire/reliable-channel.ts';
+import {
+  type FromNode,
+  LONG_BYTES,
+  type SentCall,
+  type SentResult,
+  type ToNode,
+} from '../wire/session-messages.ts';
+
+/** The node, as its calls see it. */
+export interface NodeOfCalls {
+  post(message: ToNode): void;
+  /** Whether it may run calls with this placement beside those with the placements `used`. */
+  fits(placement: Placement, used: readonly (Placement | undefined)[]): boolean;
+  /** `Runner.lacks` */
+  lacks(item: InLine): boolean;
+}
+
+export class NodeCalls implements Taker {
+  readonly #host: ClusterHost;
+  readonly #node: NodeOfCalls;
+  readonly #sent = new SentClosures();
+  /** By closure: as what it was returned to the queue. */
+  readonly #givenUp = new Map<Closure, Fate>();
+  #batch: SentCall[] = [];
+  #batchBytes = 0;
+  #completed = 0;
+  /** Closures were recalled, and none has been returned yet. */
+  #isRecalling = false;
+  /**
+   * By closure id: when (performance.now()) each closure that the node may have to end by force was
+   * cancelled. The first entry is the oldest.
+   */
+  readonly #cancelled = new Map<number, number>();
+
+  constructor(host: ClusterHost, node: NodeOfCalls) {
+    this.#host = host;
+    this.#node = node;
+  }
+
+  get running(): number {
+    return this.#sent.size;
+  }
+
+  /** How many have ended here. */
+  get completed(): number {
+    return this.#completed;
+  }
+
+  get isRecalling(): boolean {
+    return this.#isRecalling;
+  }
+
+  /** How long all are expected to run, in microseconds. */
+  get expectedUs(): number {
+    return this.#sent.expectedUs;
+  }
+
+  /** Whether one is a suspect, beside which nothing may run. */
+  get hasSuspect(): boolean {
+    return this.#sent.first?.closure.isSuspect === true;
+  }
+
+  /** When the oldest closure that was cancelled and has not ended was cancelled; or undefined. */
+  get cancelledAt(): number | undefined {
+    return this.#cancelled.values().next().value;
+  }
+
+  get hasGivenUp(): boolean {
+    return this.#givenUp.size > 0;
+  }
+
+  /** Whether the node has nothing any more that anybody waits for. */
+  get isForgotten(): boolean {
+    return [...this.#givenUp.keys()].every(({ place }) => place === 'out');
+  }
+
+  canRun(placement: Placement): boolean {
+    const used = this.#sent.newestFirst().map(({ closure }) => closure.placement);
+    return this.#node.fits(placement, used);
+  }
+
+  lacks(item: InLine): boolean {
+    return this.#node.lacks(item);
+  }
+
+  /** Those that so many threads of the node take first. */
+  first(threads: number): RunningCall[] {
+    const first = this.#sent.newestFirst().toReversed().slice(0, threads);
+    return first.map(({ closure, sentAt }) => ({
+      name: (closure.work as Call).name,
+      attempt: closure.attempts + 1,
+      startedAt: new Date(sentAt),
+    }));
+  }
+
+  has(closure: Closure): boolean {
+    return this.#sent.get(closure) !== undefined;
+  }
+
+  /** Whether the closure of this id runs here, and has not been settled by another worker. */
+  isRunning(id: number): boolean {
+    const closure = this.#sent.get({ id })?.closure;
+    if (closure === undefined || closure.place === 'out') return false;
+    return closure.decided === undefined;
+  }
+
+  /** Sends a closure with the next `flush`. Fails it if its arguments cannot be packed. */
+  add(closure: Closure, call: Call, expectedUs: number): void {
+    let bytes: Uint8Array;
+    try {
+      bytes = checkLength(passedAsBytes(call.args));
+    } catch (error) {
+      this.#host.ended(closure, {
+        state: 'failed',
+        value: argumentError(error, call.name, call.args as readonly unknown[], packValue),
+      });
+      return;
+    }
+    // The node may have it still, from before it was given up: the node then goes on with that.
+    this.#sent.remove(closure.id);
+    this.#givenUp.delete(closure);
+    this.#sent.add({ closure, expectedUs, sentAt: Date.now() });
+    this.#batch.push({
+      id: closure.id,
+      attempt: closure.attempts + 1,
+      name: call.name,
+      bytes,
+      ...(call.perWorker !== undefined && { perWorker: call.perWorker }),
+      ...(closure.context !== undefined && { context: closure.context }),
+      ...(call.hasVariables && { hasVariables: true }),
+      ...(closure.runTimeoutMs !== undefined && { runTimeoutMs: closure.runTimeoutMs }),
+      ...(call.isKeyed === true && { isKeyed: true }),
+    });
+    this.#batchBytes += bytes.byteLength;
+    if (this.#batchBytes > LONG_BYTES) this.flush();
+  }
+
+  flush(): void {
+    if (this.#batch.length === 0) return;
+    this.#node.post({ kind: 'run', calls: this.#batch });
+    this.#batch = [];
+    this.#batchBytes = 0;
+  }
+
+  cancel(closure: Closure, { reason, replace }: Cancellation): void {
+    const { id } = closure;
+    this.flush(); // the closure may still be in the batch
+    this.#node.post({ kind: 'cancel', id, reason: encode(reason).bytes, replace });
+    if (replace && !this.#cancelled.has(id)) this.#cancelled.set(id, performance.now());
+  }
+
+  /**
+   * Asks back all closures, or those of the last `count` that other nodes may run. The node returns
+   * those that it has not started.
+   */
+  recall(count?: number): void {
+    const all = this.#sent.newestFirst();
+    const movable = (sent: Sent): boolean => sent.closure.placement === undefined;
+    const asked = count === undefined ? all : all.slice(0, count).filter(movable);
+    if (asked.length === 0) return;
+    this.#isRecalling = true;
+    this.#node.post({ kind: 'recall', ids: asked.map(({ closure }) => closure.id) });
+  }
+
+  /**
+   * Returns all closures to the queue, in their old order, as the node counts as lost. The first
+   * closures, one for each of the `slots`, count as running. Of those that were sent in advance nobody
+   * can tell: a thread takes several, and another thread later ones.
+   */
+  giveUp(slots: number, cause: Error): void {
+    this.#cancelled.clear();
+    const first = new Set(this.#sent.newestFirst().slice(-slots));
+    const fateOf = (sent: Sent): Fate => (first.has(sent) ? 'running' : 'unsure');
+    for (const { closure, fate } of inOrderOfReturn(this.#sent, fateOf)) {
+      if (this.#givenUp.has(closure)) continue;
+      this.#givenUp.set(closure, fate);
+      this.#host.returned(closure, fate, cause);
+    }
+  }
+
+  /**
+   * The node is back. What is still queued goes on there; what another worker has meanwhile is
+   * recalled if the node has not started it; what has settled is cancelled.
+   */
+  takeBack(): void {
+    if (this.#givenUp.size === 0) return;
+    for (const closure of this.#host.reclaim(this.#givenUp)) this.#givenUp.delete(closure);
+    const elsewhere: number[] = [];
+    for (const closure of this.#givenUp.keys()) {
+      if (closure.place === 'out') this.cancelDuplicate(closure);
+      else elsewhere.push(closure.id);
+    }
+    if (elsewhere.length > 0) this.#node.post({ kind: 'recall', ids: elsewhere });
+  }
+
+  /** Ends the node's copy of a closure that another worker has ended. */
+  cancelDuplicate(closure: Closure): void {
+    if (!this.#givenUp.has(closure)) return;
+    const reason = encode(new CancelledError('Another worker was first')).bytes;
+    this.#node.post({ kind: 'cancel', id: closure.id, reason, replace: true });
+  }
+
+  /** The node has ended a closure. `before` is called if it is one of ours, before it settles. */
+  takeResult(result: SentResult, before: (closure: Closure, name: string) => void): void {
+    const closure = this.#remove(result.id);
+    if (closure === undefined) return;
+    if (closure.work.kind === 'call') before(closure, closure.work.name);
+    const outcome = outcomeOf(result);
+    if (this.#givenUp.delete(closure)) {
+      if (this.#host.offered(closure, outcome, result.us)) this.#completed += 1;
+      return;
+    }
+    this.#completed += 1;
+    this.#host.ended(closure, outcome, result.us);
+  }
+
+  takeReturned({ id, fate, cause }: Extract<FromNode, { kind: 'returned' }>): void {
+    const closure = this.#remove(id);
+    if (closure === undefined || this.#givenUp.delete(closure)) return;
+    this.#host.returned(closure, fate, cause === null ? undefined : decode(cause).value);
+  }
+
+  /** The closure of a message about an attempt; undefined: it was given up, and is another's. */
+  ofAttempt({ id }: { readonly id: number }): Closure | undefined {
+    const closure = this.#sent.get({ id })?.closure;
+    return closure === undefined || this.#givenUp.has(closure) ? undefined : closure;
+  }
+
+  #remove(id: number): Closure | undefined {
+    this.#cancelled.delete(id);
+    const sent = this.#sent.remove(id);
+    if (sent !== undefined) this.#isRecalling = false;
+    return sent?.closure;
+  }
+}
+
+function outcomeOf({ state, bytes }: SentResult): ClosureOutcome {
+  try {
+    return state === 'ready'
+      ? { state, value: unpackValue(bytes) }
+      : { state, value: decode(bytes).value };
+  } catch (error) {
+    return { state: 'failed', value: error };
+  }
+}

@@ -1,0 +1,500 @@
+/**
+ * The nodes that serve a run: lets them in, follows what becomes of each, and loses them.
+ *
+ * 1. A node has a closure through one session, and a session has one node. When a session is
+ *    over, nothing is accepted from it any more, and its closures are returned to the queue.
+ * 2. A session whose node probes find gone or silent (probes.ts) is *away*: its task is free and
+ *    its closures are returned to the queue, but it is not over. With the node's next sign of
+ *    life it goes on: what has ended there is accepted, the first result counts.
+ *    It is over when its node says so, or is in another session.
+ */
+
+import { randomUUID } from 'node:crypto';
+import { debuglog } from 'node:util';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { messageOf } from '../../base/thrown-value.ts';
+import { within } from '../../base/timer.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import { failedRemedy, type Loss, lost, nodeRemedy } from '../../errors/phases.ts';
+import type { Closure } from '../../pool/queue/closure.ts';
+import type { Cancellation, ClusterHost } from '../../pool/queue/strategy.ts';
+import { decode } from '../../record/encoded-error.ts';
+import type { ParameterServers } from '../variables/parameter-servers.ts';
+import {
+  json,
+  type NodeInfo,
+  parseControl,
+  parseUnprintable,
+  type RefusedNode,
+  type Welcome,
+} from '../wire/control-messages.ts';
+import type { Fingerprints } from '../wire/fingerprints.ts';
+import type { MalformedMessages } from '../wire/malformed-messages.ts';
+import { frameBytes, sharedWindowBytes } from '../wire/reliable-channel.ts';
+import type { FromNode, SentResult } from '../wire/session-messages.ts';
+import type { Subjects } from '../wire/subjects.ts';
+import { admit, isCrowded, type Refused, RefusedNodes, refuseUnprintable } from './admission.ts';
+import { CancelWatch } from './cancel-watch.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import type { Leadership } from './leadership.ts';
+import { Probes } from './probes.ts';
+import { Session } from './session.ts';
+import type { StopArbiter } from './stop-arbiter.ts';
+import { type ClusterTask, type ClusterTasks, stuckThread } from './tasks.ts';
+
+const log = debuglog('allstop');
+
+/** How long nodes have to acknowledge the end of their sessions. */
+const END_MS = 1_000;
+/** How long a session is kept whose node is away, and whose task another node has taken. */
+const LONGEST_AWAY_MS = 600_000;
+
+/** What the nodes of a run share with its engine. */
+export type NodesOptions = {
+  readonly host: ClusterHost;
+  readonly cluster: string;
+  readonly run: string;
+  readonly subjects: Subjects;
+  readonly lostAfterMs: number;
+  readonly sessions: Map<string, Session>;
+  readonly tasks: ClusterTasks;
+  readonly servers: ParameterServers;
+  readonly dispatcher: Dispatcher;
+  readonly malformed: MalformedMessages;
+  leadership(): Leadership;
+  readonly stops: StopArbiter;
+  /** The same part of each node's welcome. */
+  readonly welcome: Pick<Welcome, 'unavailableAfterMs' | 'setup' | 'teardown'>;
+  /** The run cannot go on. */
+  fail(error: Error): void;
+};
+
+export class Nodes {
+  readonly #options: NodesOptions;
+  readonly #host: ClusterHost;
+  readonly #tasks: ClusterTasks;
+  readonly #sessions: Map<string, Session>;
+  readonly #byNode = new Map<string, Session>();
+  /** The sessions that may have closures which were given up: all that are away, and some others. */
+  readonly #givenUp = new Set<Session>();
+  readonly #refused = new RefusedNodes();
+  readonly #probes: Probes;
+  readonly #cancelWatch: CancelWatch;
+  #functions: readonly string[] | undefined;
+  #lost = 0;
+
+  constructor(options: NodesOptions) {
+    const { host, run, subjects, sessions } = options;
+    this.#options = options;
+    this.#host = host;
+    this.#tasks = options.tasks;
+    this.#sessions = sessions;
+    this.#probes = new Probes(sessions, options.lostAfterMs, {
+      probeFor: ({ id, info }) => ({
+        subject: subjects.node(info.node),
+        probe: { kind: 'probe', run, token: options.leadership().token ?? 0, session: id },
+      }),
+      onReply: (session, { token, session: id }) => {
+        const leadership = options.leadership();
+        this.#onHeard(session);
+        leadership.doubt(token);
+        const aheadMs = leadership.tooFarBy(token);
+        if (aheadMs > 0 && this.#tasks.noteIgnored(session, aheadMs)) host.changed();
+        if (session.isConfirmed && id !== session.id) this.#lose(session, lost.leftSession);
+      },
+      onMalformed: () => options.malformed.drop('a reply to a probe'),
+      onSilent: (session, { cause, remedy }) => {
+        const task = this.#tasks.named(session);
+        if (task.session !== session) return;
+        if (task.enter('silent', cause, remedy)) host.changed();
+      },
+      onLost: (session, loss) => {
+        if (session.isConfirmed) this.#setAway(session, loss);
+        else this.#lose(session, loss);
+      },
+      onRound: () => {
+        if (this.#refused.expire()) host.changed();
+        this.#expire();
+      },
+    });
+    this.#cancelWatch = new CancelWatch(sessions, host.cancelGraceMs, {
+      isConnected: () => options.leadership().connection.nats !== undefined,
+      onUnreachable: (session) => this.#setAway(session, lost.unreachable),
+    });
+  }
+
+  /** What the nodes that are there export; undefined until one has told. */
+  get functions(): readonly string[] | undefined {
+    return this.#functions;
+  }
+
+  /** How many nodes were lost. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  get refused(): RefusedNode[] {
+    return this.#refused.all;
+  }
+
+  /** Those that take calls, or will. */
+  get staying(): Session[] {
+    return [...this.#sessions.values()].filter(({ isStaying }) => isStaying);
+  }
+
+  /** This run holds the cluster, over a connection that may be new. */
+  start(nats: NatsConnection): void {
+    for (const session of this.#sessions.values()) {
+      // Frames were cut to the length that the last connection permitted.
+      if (session.channel.fits(nats.info?.max_payload)) session.channel.resume();
+      else this.#lose(session, lost.tooLong);
+    }
+    this.#probes.start(nats);
+  }
+
+  /** Nothing is asked of the nodes any more; `isOver`: nor ever again. */
+  stop(isOver: boolean): void {
+    this.#probes.stop();
+    if (isOver) this.#cancelWatch.stop();
+  }
+
+  cancel(closure: Closure, cancellation: Cancellation): void {
+    for (const { calls } of this.#sessions.values()) {
+      if (!calls.has(closure)) continue;
+      calls.cancel(closure, cancellation);
+      if (cancellation.replace) this.#cancelWatch.start();
+    }
+  }
+
+  /** Ends all sessions. Resolves when the nodes that are there know of it, or after END_MS. */
+  async close(): Promise<void> {
+    const sessions = [...this.#sessions.values()];
+    for (const session of sessions) session.post({ kind: 'end', isClosed: true });
+    if (this.#options.leadership().connection.nats !== undefined) {
+      const there = sessions.filter(({ isAway }) => !isAway);
+      const drained = Promise.all(there.map(({ channel }) => channel.drained()));
+      await within(END_MS, drained, () => {});
+    }
+    this.#sessions.clear(); // first, so that no session counts as lost
+    for (const session of sessions) session.close();
+    for (const task of this.#tasks.all) {
+      task.endSession(false);
+      task.enter('closed');
+    }
+  }
+
+  /** Receives what nodes say that are in no session, or leave theirs. */
+  hello(data: Uint8Array, token: number, fingerprints: Fingerprints): void {
+    const hello = parseControl(data, 'hello', 'bye');
+    if (hello === undefined) {
+      const odd = parseUnprintable(data);
+      if (odd === undefined) this.#options.malformed.drop('a hello');
+      else this.#refuse(odd.info, token, refuseUnprintable(odd.info, odd.names, this.#tasks));
+      return;
+    }
+    if (hello.kind === 'bye') {
+      const leaver = this.#byNode.get(hello.node);
+      if (leaver?.id === hello.session) {
+        this.#lose(leaver, leaver.calls.running > 0 ? lost.hasAbandoned : lost.hasLeft);
+      }
+      return;
+    }
+    const { info } = hello;
+    const definition = fingerprints.module;
+    const known = this.#byNode.get(info.node);
+    if (known !== undefined) {
+      if (info.session === known.id) {
+        this.#onHeard(known);
+        known.channel.resume();
+        return;
+      }
+      if (!known.isConfirmed) {
+        this.#welcome(known, token, definition);
+        return;
+      }
+      this.#lose(known, lost.leftSession);
+    }
+    if (isCrowded(this.#sessions)) return; // the node repeats its hello
+    const admission = admit(info, this.#tasks, fingerprints);
+    if (admission.refusal !== undefined) this.#refuse(info, token, admission);
+    else {
+      const { task } = admission;
+      if (task.session !== undefined) this.#setAway(task.session, lost.gone);
+      this.#begin(task, info, token, definition);
+    }
+  }
+
+  /** Receives a frame of a session. */
+  frame(subject: string, data: Uint8Array): void {
+    const session = this.#sessions.get(subject.slice(subject.lastIndexOf('.') + 1));
+    if (session === undefined) return; // the session is over
+    this.#onHeard(session);
+    if (!session.channel.receive(data)) this.#options.malformed.drop('a frame');
+  }
+
+  #begin(task: ClusterTask, info: NodeInfo, token: number, definition: string): void {
+    const { subjects, cluster, servers, leadership, stops } = this.#options;
+    const { connection } = leadership();
+    this.#refused.forget(info.node);
+    const id = randomUUID();
+    const subject = subjects.down(id);
+    const session = new Session(
+      id,
+      info,
+      task.index,
+      this.#host,
+      {
+        maxFrameBytes: frameBytes(connection.nats?.info?.max_payload),
+        windowBytes: () => sharedWindowBytes(this.#sessions.size),
+        send: (frame) => connection.publish(subject, frame),
+      },
+      {
+        onMessage: (from, message) => this.#onMessage(task, from, message),
+        isElsewhere: (name) =>
+          this.staying.some(({ status }) => status.functions?.includes(name) === true),
+      },
+    );
+    this.#tasks.add(task);
+    task.beginSession(session);
+    this.#sessions.set(id, session);
+    this.#byNode.set(info.node, session);
+    log('%s: %s:%d is %s (pid %d)', cluster, task.job, task.index, info.host, info.pid);
+    this.#welcome(session, token, definition);
+    servers.begin(session);
+    const { stop } = stops;
+    if (stop !== undefined) session.post({ kind: 'stopped', stop });
+    else this.#prepare(task, session);
+    this.#host.changed();
+  }
+
+  #prepare({ job, index }: ClusterTask, session: Session): void {
+    if (job !== 'worker') return;
+    this.#host.prepare(index);
+    this.#options.dispatcher.add(session);
+  }
+
+  /** Sends the welcome; again for each hello, until the node has answered in the session. */
+  #welcome(session: Session, token: number, definition: string): void {
+    const { run, welcome, subjects, leadership } = this.#options;
+    const message = session.welcome({ ...welcome, run, token, definition });
+    leadership().connection.publish(subjects.node(session.info.node), json(message));
+  }
+
+  #refuse(info: NodeInfo, token: number, admission: Refused): void {
+    const { run, subjects, leadership } = this.#options;
+    const { task, refusal } = admission;
+    const { phase, cause, remedy } = refusal;
+    this.#refused.note(info, refusal, task);
+    if (task !== undefined) {
+      task.setNode(info);
+      if (task.enter(refusal.phase, cause, remedy)) this.#host.changed();
+    }
+    const message = { kind: 'refused', run, token, phase, why: `${cause}: ${remedy}` };
+    leadership().connection.publish(subjects.node(info.node), json(message));
+  }
+
+  /** Called for each sign that the node is alive. */
+  #onHeard(session: Session): void {
+    const wasThere = session.contact.isThere && !session.isAway;
+    session.contact.heard();
+    const task = this.#tasks.named(session);
+    if (wasThere && task.phase !== 'silent') return;
+    if (session.note('back')) this.#onBack(session, task);
+    this.#onStatus(task, session);
+  }
+
+  /**
+   * The node of a session that was away is there again. If another node has its task now, it
+   * finishes what it has, and leaves the session.
+   */
+  #onBack(session: Session, task: ClusterTask): void {
+    if (task.session === undefined) {
+      task.resumeSession(session);
+      if (this.#options.stops.stop === undefined) this.#prepare(task, session);
+    } else session.note('leaving');
+    session.takeBack();
+    this.#letGo(session);
+  }
+
+  #onMessage(task: ClusterTask, session: Session, message: FromNode | undefined): void {
+    const { dispatcher, servers, malformed, stops } = this.#options;
+    const isOfTask = task.session === session;
+    switch (message?.kind) {
+      case undefined:
+        malformed.drop('a message of a session');
+        // A third client has used the number of a frame: the node's own frame with that number
+        // will be dropped as a copy. Only a new session helps.
+        this.#lose(session, lost.malformed);
+        return;
+      case 'results':
+      case 'returned':
+        if (message.kind === 'returned') session.calls.takeReturned(message);
+        else for (const result of message.results) this.#takeResult(session, result);
+        this.#letGo(session);
+        dispatcher.freed(session); // it has fewer closures than before
+        return;
+      case 'progress': {
+        const closure = session.calls.ofAttempt(message);
+        if (closure !== undefined) this.#host.progressed(closure, message.values);
+        return;
+      }
+      case 'overdue': {
+        const closure = session.calls.ofAttempt(message);
+        if (closure !== undefined) this.#host.overdue(closure);
+        return;
+      }
+      case 'status':
+        this.#onStatus(task, session);
+        return;
+      case 'stop':
+        stops.heard(message.stop);
+        return;
+      case 'thread': {
+        const { cause } = message;
+        const error = cause === null ? undefined : decode(cause).value;
+        if (!isOfTask) return;
+        if (error instanceof Error) this.#host.workerLost(task.info, error);
+        else this.#host.workerStuck(stuckThread(task));
+        return;
+      }
+      case 'operate':
+        servers.operate(session, message.id, message.request);
+        return;
+      case 'answer':
+        servers.answered(session, message.id, message.answer);
+        return;
+      case 'leaving':
+        session.note('leaving');
+        // Closures that the node has not begun can begin on another node.
+        session.calls.recall();
+        this.#onStatus(task, session);
+        return;
+      case 'setup-failed':
+        session.note('setup-failed');
+        this.#failIfHopeless(decode(message.cause).value);
+        return;
+      case 'failed': {
+        if (!isOfTask) return;
+        const error = decode(message.cause).value;
+        const isKnown = task.phase === 'import-failed' || task.phase === 'setup-failed';
+        task.enter(isKnown ? task.phase : 'failed', messageOf(error), failedRemedy);
+        this.#lose(session, lost.hasFailed, error);
+        this.#tasks.nodeFailed();
+        this.#failIfHopeless(error);
+      }
+    }
+  }
+
+  #takeResult(session: Session, result: SentResult): void {
+    session.calls.takeResult(result, (closure, name) => {
+      this.#options.dispatcher.measure(name, result.us);
+      for (const other of this.#givenUp) other.calls.cancelDuplicate(closure);
+    });
+  }
+
+  /** The node's status has changed, or how it stands with its session. */
+  #onStatus(task: ClusterTask, session: Session): void {
+    const { phase, cause, functions } = session.status;
+    if (task.session !== session) {
+      if (!session.isAway) this.#letGo(session);
+      return;
+    }
+    if (functions !== undefined) this.#lookAtFunctions();
+    const remedy = cause === undefined ? undefined : nodeRemedy;
+    if (!session.isConfirmed) task.enter('connecting');
+    else task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
+    this.#host.changed();
+    if (task.isReady && session.note('ready')) this.#host.workerStarted(task.info);
+    this.#letGo(session);
+    this.#options.dispatcher.changed(session);
+    if (task.job === 'ps') this.#options.servers.changed();
+  }
+
+  /** Those that the nodes have which are there. */
+  #lookAtFunctions(): void {
+    const lists = this.staying.flatMap(({ status }) =>
+      status.functions === undefined ? [] : [status.functions],
+    );
+    const names = new Set(lists.flat());
+    this.#functions = lists.length === 0 ? undefined : [...names];
+    this.#options.dispatcher.mix(lists.some(({ length }) => length !== names.size));
+  }
+
+  /** Ends the session of a node that wants to leave, once it has no functions any more. */
+  #letGo(session: Session): void {
+    if (session.calls.running > 0 || !session.note('let-go')) return;
+    session.post({ kind: 'end', isClosed: false });
+    void session.channel.drained().then(() => this.#lose(session, lost.hasLeft));
+  }
+
+  #failIfHopeless(error: unknown): void {
+    if (this.#tasks.areHopeless && error instanceof Error) this.#options.fail(error);
+  }
+
+  /** Ends a session. `cause`: the node's error, which its task already shows. */
+  #lose(session: Session, loss: Loss, cause?: unknown): void {
+    if (!this.#sessions.has(session.id)) return;
+    const { subjects, leadership } = this.#options;
+    this.#setAway(session, loss, cause);
+    this.#sessions.delete(session.id);
+    this.#givenUp.delete(session);
+    const { node } = session.info;
+    if (this.#byNode.get(node) === session) this.#byNode.delete(node);
+    // An empty message ends the session at a node that is still alive.
+    leadership().connection.publish(subjects.down(session.id), Buffer.alloc(0));
+    if (!session.isConfirmed) this.#tasks.forget(session);
+    session.close();
+  }
+
+  /** The node counts as lost: its task is free, and its closures are queued again. */
+  #setAway(session: Session, { how, remedy }: Loss, cause?: unknown): void {
+    const wasReady = session.status.phase === 'ready' || session.isLeaving;
+    if (!session.note('away')) return;
+    const { dispatcher, servers, cluster, fail } = this.#options;
+    this.#givenUp.add(session);
+    const { info, task: index } = session;
+    dispatcher.remove(session);
+    this.#lookAtFunctions();
+    const task = this.#tasks.named(session);
+    const name = `${info.job}:${index}`;
+    if (task.session !== session) {
+      session.giveUp(new UnavailableError(`Worker ${name} ${how}`));
+      dispatcher.wake();
+      return;
+    }
+    const hasLeft = how === lost.hasLeft.how;
+    if (!hasLeft) this.#lost += 1;
+    const error = new UnavailableError(
+      `Worker ${name} (${info.host}, pid ${info.pid}) ${how}`,
+      cause === undefined ? {} : { cause },
+    );
+    const isNamed = info.job === 'ps' && this.#tasks.expectedServers?.includes(index) === true;
+    const isNeeded = servers.isHome(session) || (isNamed && wasReady);
+    task.endSession(!hasLeft);
+    if (cause === undefined) task.enter(hasLeft ? 'left' : 'lost', error.message, remedy);
+    log('%s: %s', cluster, error.message);
+    session.giveUp(error);
+    this.#host.changed();
+    if (!hasLeft) this.#host.workerLost(task.info, error);
+    if (isNeeded) {
+      fail(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
+    }
+    dispatcher.wake();
+  }
+
+  /**
+   * Ends sessions that will not be missed: their node is away, another has their task, and they have
+   * nothing to offer.
+   */
+  #expire(): void {
+    const now = performance.now();
+    for (const session of this.#givenUp) {
+      const { calls, awaySince } = session;
+      if (awaySince === undefined) {
+        if (!calls.hasGivenUp) this.#givenUp.delete(session);
+      } else if (this.#tasks.named(session).session !== undefined) {
+        if (calls.isForgotten || now - awaySince > LONGEST_AWAY_MS) this.#lose(session, lost.gone);
+      }
+    }
+  }
+}
