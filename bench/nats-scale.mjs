@@ -1,6 +1,6 @@
 /**
  * How much load a coordinator and a NATS server carry with 10, 100 and 1,000 workers, most of them
- * virtual (virtual-workers.mjs). Run by `node --expose-gc bench/nats-scale.mjs`; prints a table for docs/scale.md.
+ * virtual (virtual-workers.mjs). Run by `node --expose-gc bench/nats-scale.mjs`; prints a table for docs/nats-design.md.
  */
 
 import { cpuUsage } from 'node:process';

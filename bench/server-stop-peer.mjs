@@ -18,6 +18,7 @@ const child =
     ? fork(path('../test/recipes/scripts/ignores-everything.mjs'))
     : fork(path('../examples/server/audit.mjs'), ['/dev/null']);
 const app = Fastify();
+app.post('/primes', ({ body }) => pool.run(body, { name: 'countPrimes' }));
 const address = await app.listen({ port: 0 });
 
 const workers = [];

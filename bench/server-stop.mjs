@@ -4,7 +4,7 @@
 //
 //   node bench/server-stop.mjs [grace in ms, 2000]
 import { spawn } from 'node:child_process';
-import { get } from 'node:http';
+import { get, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { fetchPeers } from './peers.mjs';
@@ -19,6 +19,7 @@ const SERVERS = {
 };
 const CULPRITS = {
   nothing: undefined,
+  'a request hangs': /ALLSTOP_REQUESTS_CUT/,
   'a pool worker spins': /Still running.*spin/,
   'a pool worker is blocked in native code': /blocked in native code/,
   'a worker thread spins': /'spinner'/,
@@ -33,11 +34,27 @@ async function stop(server, what) {
   child.stderr.on('data', (text) => (stderr += text));
   const exited = new Promise((resolve) => child.once('exit', (...end) => resolve(end)));
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
-  const [, url] = /listening on (.*)/.exec((await lines.next()).value);
-  const [, pid] = /with child (\d+)/.exec((await lines.next()).value);
+  const lineOf = async (pattern) => {
+    for (;;) {
+      const { done, value } = await lines.next();
+      if (done) break;
+      const found = pattern.exec(value);
+      if (found) return found;
+    }
+    throw new Error(`${server} has ended without ${pattern}: ${stderr}`);
+  };
+  const [, url] = await lineOf(/listening on (.*)/);
+  const [, pid] = await lineOf(/with child (\d+)/);
   if (what === 'the main thread computes') {
     get(`${url}/spin`).on('error', () => {}); // never answered
-    await lines.next();
+    await lineOf(/spinning/);
+  }
+  if (what === 'a request hangs') {
+    const head = { method: 'POST', headers: { 'content-type': 'application/json' } };
+    request(`${url}/primes`, head)
+      .on('error', () => {}) // it is cut
+      .flushHeaders();
+    await lineOf(/^in flight/);
   }
   const asked = performance.now();
   child.kill('SIGTERM');

@@ -44,12 +44,14 @@ const sources = readdirSync(join(root, 'lib'), { recursive: true })
 const ofNativeAddons = new Set([
   'docs/tutorial-first-native-thread.md',
   'docs/native-addons.md',
+  'docs/native-recipes.md',
   'docs/surviving-addons.md',
 ]);
+const packed = packedPages();
 const work = mkdtempSync(join(tmpdir(), 'allstop-documents-'));
 mkdirSync(join(work, 'node_modules'));
 symlinkSync(root, join(work, 'node_modules/allstop'), 'dir');
-// What docs/observability.md and docs/recipes.md have their readers install.
+// What docs/diagnose.md and docs/servers.md have their readers install.
 for (const name of ['@opentelemetry', 'fastify']) {
   symlinkSync(join(root, 'node_modules', name), join(work, 'node_modules', name));
 }
@@ -59,7 +61,7 @@ const failures = [];
 const chosen = positionals.length > 0 ? positionals : [...pages, ...sources];
 for (const page of chosen) {
   const text = page.endsWith('.ts') ? examplesOf(read(page)) : read(page);
-  for (const problem of [...deadLinks(page, text), ...brokenTables(text)]) {
+  for (const problem of [...deadLinks(page, text), ...brokenTables(text), ...tooMuch(page)]) {
     failures.push(`${page}: ${problem}`);
   }
   if (!ofNativeAddons.has(page)) await runPage(page, text);
@@ -175,6 +177,25 @@ function patternOf(expected) {
   return new RegExp(`^\\s*${times.join('[^]*?')}\\s*$`);
 }
 
+// --- the package
+
+/** The pages that go with the package: README.md and those of docs/ that package.json does not leave out. */
+function packedPages() {
+  const { files } = JSON.parse(read('package.json'));
+  return pages.filter((page) => !files.includes(`!${page}`));
+}
+
+/** A reader has an hour: the README is a page, and the pages of the package are few. */
+function tooMuch(page) {
+  const words = (name) => read(name).split(/\s+/).length;
+  const ofDocs = packed.filter((name) => name.startsWith('docs/'));
+  if (page === 'README.md' && words(page) > 900) return [`has ${words(page)} words, not 900`];
+  if (page !== 'docs/index.md') return [];
+  const sum = ofDocs.reduce((all, name) => all + words(name), 0);
+  const many = ofDocs.length > 25 ? [`the package has ${ofDocs.length} pages, not 25`] : [];
+  return sum > 35_000 ? [...many, `the pages of the package have ${sum} words, not 35000`] : many;
+}
+
 // --- links
 
 /** Rows that a page shows as text, since an empty line parts them from the head of their table. */
@@ -192,6 +213,10 @@ function deadLinks(page, text) {
   for (const [, target] of prose.matchAll(/\]\(([^)\s]+)\)/g)) {
     if (/^[a-z]+:/.test(target)) continue;
     const [path, anchor] = target.split('#');
+    const leadsTo = relative(root, join(dirname(join(root, page)), path));
+    if (packed.includes(page) && pages.includes(leadsTo) && !packed.includes(leadsTo)) {
+      problems.push(`the link ${target} leads to a page that is not in the package`);
+    }
     const file = path === '' ? join(root, page) : join(dirname(join(root, page)), path);
     if (!existsSync(file)) problems.push(`the link ${target} leads to no file`);
     else if (anchor !== undefined && !anchorsOf(file).has(anchor)) {

@@ -39,6 +39,7 @@ const { values, positionals } = parseArgs({
 const pages = [
   'docs/tutorial-first-native-thread.md',
   'docs/native-addons.md',
+  'docs/native-recipes.md',
   'docs/surviving-addons.md',
 ];
 const projectFiles = new Map(); // by project: a Map of texts by the path in the project

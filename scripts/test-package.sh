@@ -16,7 +16,7 @@ if grep -vE '^examples/(nats/[a-z]+\.conf|first/main\.mjs|(server|native-c)/[A-Z
   exit 1
 fi
 for needed in dist/cli/main.js dist/cli/probe-process.js dist/cli/self-test-worker.js \
-  dist/allstop-worker.js dist/testing/index.js CMakeLists.txt docs/operations.md examples/nats/server.conf examples/first/main.mjs \
+  dist/allstop-worker.js dist/testing/index.js CMakeLists.txt docs/nats.md examples/nats/server.conf examples/first/main.mjs \
   rust/allstop/src/lib.rs templates/cpp/addon.cc native/cmake/allstopConfig.cmake native/include/allstop/allstop_queue.h; do
   grep -qx "$needed" "$work/contents" || { echo "the tarball lacks $needed" >&2; exit 1; }
 done

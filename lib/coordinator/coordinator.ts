@@ -854,7 +854,7 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * What has happened: the newest 4,096 events, by a monotonic clock. See docs/timeline.md.
+   * What has happened: the newest 4,096 events, by a monotonic clock. See docs/diagnose.md.
    *
    * @example
    * ```js

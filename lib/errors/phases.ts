@@ -48,7 +48,7 @@ const ENGINE_PHASES = [
 ] as const;
 
 /**
- * How far a task (a place for a worker) is: `report.tasks[].phase`. docs/operations.md says what to
+ * How far a task (a place for a worker) is: `report.tasks[].phase`. docs/nats.md says what to
  * do about each phase. New versions may add some.
  *
  * With every strategy:

@@ -1,4 +1,4 @@
-// Writes the results of the matrix into docs/platforms.md.
+// Writes the results of the matrix into docs/platforms.md, and the platforms into docs/installing.md.
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { release } from 'node:os';
 import { join } from 'node:path';
@@ -90,4 +90,10 @@ export function writePlatforms({ root, results, scenarios }) {
   ].join('\n\n');
   const page = join(root, 'docs/platforms.md');
   writeFileSync(page, replaceBetween(readFileSync(page, 'utf8'), 'matrix', content));
+  const installing = join(root, 'docs/installing.md');
+  const table = markdown(
+    ['platform', 'needs', 'built', 'run on'],
+    rows.map((row) => row.slice(0, 4)),
+  );
+  writeFileSync(installing, replaceBetween(readFileSync(installing, 'utf8'), 'platforms', table));
 }

@@ -9,13 +9,14 @@ import { improved } from './theme.mjs';
 
 const docs = join(import.meta.dirname, '../../docs');
 
-/** The pages that docs/index.md lists: the name of the file, and the group: "**How to**, …: [..](..)" */
+/** The pages that docs/index.md lists: the name of the file, and the heading above its line. */
 function listed() {
   const index = readFileSync(join(docs, 'index.md'), 'utf8');
   const pages = new Map([['index', 'Overview']]);
-  for (const section of index.split(/\n(?=\*\*)/).slice(1)) {
-    const group = /^\*\*(.+?)\*\*/.exec(section)[1];
-    for (const [, name] of section.matchAll(/\]\(([a-z-]+)\.md\)/g)) {
+  for (const section of index.split(/^(?=## )/m).slice(1)) {
+    const group = /^## (.+)$/m.exec(section)[1];
+    // Pages that are not in the package have the address of the repository.
+    for (const [, name] of section.matchAll(/\]\((?:https:\S+\/docs\/)?([a-z-]+)\.md\)/g)) {
       if (!pages.has(name)) pages.set(name, group);
     }
   }

@@ -177,7 +177,7 @@ describe('package.json', () => {
     const [{ files: listed }] = JSON.parse(packed) as [{ files: { path: string }[] }];
     const published = listed.map(({ path }) => path);
     const documents = published.filter((path) => /^(?:docs\/)?[\w-]+\.md$/.test(path));
-    expect(documents).toEqual(expect.arrayContaining(['README.md', 'docs/operations.md']));
+    expect(documents).toEqual(expect.arrayContaining(['README.md', 'docs/nats.md']));
     const missing = documents.flatMap((document) => {
       const links = [...read(document).matchAll(/\]\((?!https?:|#)([\w./-]+)(?:#[\w-]+)?\)/g)];
       const paths = links.map(([, link]) => posix.join(posix.dirname(document), link as string));

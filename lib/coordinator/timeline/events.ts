@@ -13,7 +13,7 @@ export const CLOSURE_TYPES = [
 
 export type ClosureEventType = (typeof CLOSURE_TYPES)[number];
 
-/** What an event is about. docs/timeline.md explains each type. */
+/** What an event is about. docs/diagnose.md explains each type. */
 export type TimelineEventType = (typeof TIMELINE_TYPES)[number] | ClosureEventType;
 
 /** One event. Fields that do not apply to its type are left out. */

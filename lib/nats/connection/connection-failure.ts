@@ -144,7 +144,7 @@ const RULES: readonly Rule[] = [
   {
     is: says(/permissions violation|PermissionViolation/i),
     cause: 'the server does not permit a subject that is needed',
-    remedy: 'give the role the permissions that docs/operations.md lists',
+    remedy: 'give the role the permissions that docs/nats.md lists',
   },
   {
     rung: 'jetstream',

@@ -1,4 +1,4 @@
-/** The NATS subjects of a cluster. docs/operations.md lists who may publish and listen where. */
+/** The NATS subjects of a cluster. docs/nats.md lists who may publish and listen where. */
 
 export type Role = 'coordinator' | 'worker' | 'doctor';
 

@@ -1,6 +1,6 @@
 /**
  * The examples of Piscina's README (github.com/piscinajs/piscina at 4e9791f, 4.6.1), restated on
- * `run`. docs/coming-from-piscina.md has the table of what holds and what differs.
+ * `run`. README.md beside this file has the table of what holds and what differs.
  */
 
 import { BroadcastChannel } from 'node:worker_threads';

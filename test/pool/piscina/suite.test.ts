@@ -1,6 +1,6 @@
 /**
  * Cases of Piscina's test suite (github.com/piscinajs/piscina at 4e9791f, 4.6.1), restated on `run`:
- * the file and the name there, and what differs. docs/coming-from-piscina.md has them as a table.
+ * the file and the name there, and what differs. README.md beside this file has them as a table.
  */
 
 import { EventEmitter, getEventListeners, once } from 'node:events';

@@ -14,6 +14,10 @@ export const WORKER = new URL('./hanging-worker.mjs', import.meta.url);
  */
 export const hangs = {
   nothing: async () => {},
+  // Its client sends a head and never the body.
+  'a request hangs': async ({ app }) => {
+    app.server.prependListener('request', () => writeSync(1, 'in flight\n'));
+  },
   'a pool worker spins': async ({ run }) => begun(run('spin', words)),
   'a pool worker is blocked in native code': async ({ run }) => begun(run('block', words)),
   'a worker thread spins': async ({ spawn }) => once(spawn('spinner'), 'message'),
