@@ -78,9 +78,8 @@ class Attempt implements CurrentCall {
   #leaving: AbortController | undefined;
   #reason: { value: unknown } | undefined;
   #progress: ProgressOutbox | undefined;
-  /** The coordinator's signal, if this attempt listens to it. */
-  #stop: AbortSignal | undefined;
-  #onStop: (() => void) | undefined;
+  /** Ends the listening to the coordinator's signal, which lives longer. */
+  #unlisten: (() => void) | undefined;
   #hasEnded = false;
   /** By the variable's name: how many `assignAdd`s this attempt has made. */
   #additions: Map<string, number> | undefined;
@@ -114,9 +113,9 @@ class Attempt implements CurrentCall {
       else if (coordinator.signal.aborted) this.#controller.abort(coordinator.signal.reason);
       else if (!this.#hasEnded) {
         const stop = coordinator.signal;
-        this.#stop = stop;
-        this.#onStop = () => this.abort(stop.reason);
-        addAbortListener(stop, this.#onStop);
+        const onStop = (): void => this.abort(stop.reason);
+        addAbortListener(stop, onStop);
+        this.#unlisten = () => removeAbortListener(stop, onStop);
       }
     }
     return this.#controller.signal;
@@ -184,15 +183,13 @@ class Attempt implements CurrentCall {
     this.#controller?.abort(reason);
   }
 
-  /** Ends the attempt: the coordinator's signal, which lives longer, must not refer to it. */
+  /** Ends the attempt. */
   release(): void {
     this.#hasEnded = true;
     callHasEnded(this);
     this.#runner.cancelled?.forget(this.id);
     this.#progress?.flush(); // before the result
-    if (this.#stop !== undefined && this.#onStop !== undefined) {
-      removeAbortListener(this.#stop, this.#onStop);
-    }
+    this.#unlisten?.();
   }
 }
 
@@ -407,14 +404,14 @@ export class FunctionRunner {
   }
 
   #begin(call: SentCall, began: number): void {
-    const [id, claim, number, name, sent, perWorker] = call;
+    const [id, claim, number, name, sent, perWorker, hasVariables, tellsStart, isKeyed, context] =
+      call;
     const words = this.#words;
     if (words !== undefined && Atomics.compareExchange(words, claim, id, -id) !== id) return;
     // Unless this function is known to be short, send the finished results before running it.
     if (!this.#results.isEmpty && !((this.#durations.get(name) ?? Infinity) < SHORT_US)) {
       this.#results.flush();
     }
-    const [, , , , , , hasVariables, tellsStart, isKeyed, context] = call;
     if (tellsStart) this.#channel.post({ kind: 'allstop:begun', id });
     const attempt = new Attempt(this, id, number, claim, isKeyed);
     const isPacked = sent instanceof Uint8Array;

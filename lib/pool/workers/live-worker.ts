@@ -61,7 +61,10 @@ export class LiveWorker implements Taker {
   readonly #host: StrategyHost;
   readonly #keeper: Keeper;
   readonly #index: number;
-  readonly #options: WorkerOptions;
+  /** How many functions it may run. */
+  readonly #mostTasks: number;
+  /** Whether it runs several functions at once. */
+  readonly #runsMany: boolean;
   readonly #silence: Silence;
   readonly #sent = new SentClosures<SentToWorker>();
   readonly #freeClaims: number[];
@@ -87,7 +90,8 @@ export class LiveWorker implements Taker {
     this.#host = host;
     this.#keeper = keeper;
     this.#index = index;
-    this.#options = options;
+    this.#mostTasks = options.recycle?.tasks ?? Number.POSITIVE_INFINITY;
+    this.#runsMany = (options.concurrency ?? 1) > 1;
     this.#freeClaims = Array.from(channel.words.keys()).toReversed();
     let tell = (_cause: Error): void => {};
     this.gone = new Promise((resolve) => {
@@ -134,10 +138,6 @@ export class LiveWorker implements Taker {
     return this.#ended >= this.#mostTasks;
   }
 
-  get #mostTasks(): number {
-    return this.#options.recycle?.tasks ?? Number.POSITIVE_INFINITY;
-  }
-
   /**
    * Whether it may take one more closure: it has less than `most`; or, a thread, takes it in
    * advance, since what it has will run for less than `aheadUs`.
@@ -176,8 +176,19 @@ export class LiveWorker implements Taker {
     if (isMoved) closure.move();
     const { id, attempts, context, runTimeoutMs } = closure;
     const posted = isShared && !isMoved ? toThread(args) : { args, moved: [] };
-    const what = [id, claim, attempts + 1, name, posted.args, perWorker] as const;
-    this.#calls.push([...what, hasVariables, runTimeoutMs !== undefined, isKeyed, context]);
+    const tellsStart = runTimeoutMs !== undefined;
+    this.#calls.push([
+      id,
+      claim,
+      attempts + 1,
+      name,
+      posted.args,
+      perWorker,
+      hasVariables,
+      tellsStart,
+      isKeyed,
+      context,
+    ]);
     const moved = isMoved ? transfer : posted.moved;
     if (moved.length > 0) this.#transfers.push(...moved);
   }
@@ -323,7 +334,7 @@ export class LiveWorker implements Taker {
   /** The functions that the worker runs. */
   get calls(): RunningCall[] {
     // Of several at once, each began when it was sent.
-    const earliest = (this.#options.concurrency ?? 1) > 1 ? 0 : this.#last.at;
+    const earliest = this.#runsMany ? 0 : this.#last.at;
     const running = this.#sent.newestFirst().filter((sent) => this.#fateOf(sent) === 'running');
     return running.map(({ closure, sentAt }) => ({
       name: nameOf(closure),

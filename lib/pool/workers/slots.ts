@@ -82,8 +82,9 @@ export class Slots {
   }
 
   /** Whether closures are placed on a worker that is not there, and may be added. */
-  lacks({ placedOn }: Pick<StrategyHost, 'placedOn'>): boolean {
-    return this.#elastic !== undefined && placedOn.some((index) => !this.#stays(index));
+  lacks(host: StrategyHost): boolean {
+    if (this.#elastic === undefined) return false;
+    return host.placedOn.some((index) => !this.#stays(index));
   }
 
   /**
