@@ -2,7 +2,7 @@
  * A place for one worker. When its worker is gone, the pool starts another here.
  *
  * 1. `#state` says what the worker does and what may become of it; `#become` alone writes it.
- * 2. Messages of a worker that is gone or stuck are ignored, and its requests not answered.
+ * 2. Messages of a worker that is gone or stuck are ignored.
  * 3. A retiring worker takes nothing more, and ends when it has nothing: after its teardown
  *    function, if there is one. So `retire` ends no function.
  */
@@ -19,7 +19,7 @@ import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode } from '../../record/encoded-error.ts';
 import type { Closure } from '../queue/closure.ts';
 import type { StrategyHost, WorkerInfo } from '../queue/strategy.ts';
-import type { FromWorker, ToWorker } from '../worker/messages.ts';
+import type { FromWorker } from '../worker/messages.ts';
 import { whyNotImported } from '../worker/module/import-error.ts';
 import type { WorkerResource } from '../worker/protocol.ts';
 import {
@@ -359,10 +359,6 @@ export class WorkerSlot implements Keeper {
   }
 
   #receive(worker: LiveWorker, message: FromWorker): void {
-    /** Posts to this worker: later another may have the slot, with requests of its own. */
-    const reply = (answer: ToWorker): void => {
-      if (this.worker === worker) worker.post(answer);
-    };
     switch (message.kind) {
       case 'allstop:results':
         for (const result of message.results) {
@@ -431,12 +427,16 @@ export class WorkerSlot implements Keeper {
         return this.#listener.onStop(message.stop);
       case 'allstop:draw': {
         const { id, request } = message;
-        this.#host.draw?.(request, (state, bytes) => reply({ kind: 'drawn', id, state, bytes }));
+        this.#host.draw?.(request, (state, bytes) =>
+          worker.post({ kind: 'drawn', id, state, bytes }),
+        );
         return;
       }
       case 'allstop:operate': {
         const { id, request } = message;
-        this.#host.variables.answer(request, (answer) => reply({ kind: 'answer', id, answer }));
+        this.#host.variables.answer(request, (answer) =>
+          worker.post({ kind: 'answer', id, answer }),
+        );
         return;
       }
       case 'allstop:output':
