@@ -140,14 +140,15 @@ it('a worker whose coordinator is silent says hello again to a newer run that dr
   proxy.swallow();
   const newer = await connect({ servers: scene.server.address });
   const run = { run: 'newer', token: Date.now() + 60_000 };
-  const limits = { cancelGraceMs: 5_000, unavailableAfterMs: 60_000 };
+  const limits = { cancelGraceMs: 5_000, unavailableAfterMs: 60_000, retries: 3 };
   let hellos = 0;
   newer.subscribe('allstop.test.hello', {
     callback: (_, message) => {
       hellos += 1;
       if (hellos === 1) return; // dropped
-      const { node } = message.json<{ info: { node: string } }>().info;
-      const welcome = { kind: 'welcome', ...run, ...limits, session: 'next', task: 0 };
+      const { node, definition } = message.json<{ info: Record<string, string> }>().info;
+      const place = { session: 'next', task: 0, definition };
+      const welcome = { kind: 'welcome', ...run, ...limits, ...place };
       newer.publish(`allstop.test.node.${node}`, JSON.stringify(welcome));
     },
   });
