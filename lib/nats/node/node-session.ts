@@ -7,17 +7,15 @@
  */
 
 import { availableParallelism, hostname } from 'node:os';
-import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { type StopMessage, StopPeer } from '../../coordinator/stop-relay.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
-import { type Call, Closure, type ClosureOutcome } from '../../pool/queue/closure.ts';
-import type { DrawAnswer, StrategyHost, WorkerInfo } from '../../pool/queue/strategy.ts';
+import type { Call, Closure, ClosureOutcome } from '../../pool/queue/closure.ts';
+import type { DrawAnswer, WorkerInfo } from '../../pool/queue/strategy.ts';
 import { clusterCoordinator } from '../../pool/worker/coordinator-of-cluster.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
-import type { Fate, Resource } from '../../pool/worker/protocol.ts';
-import { RecentValues } from '../../pool/worker/recent-values.ts';
-import { toPost, transferListOf } from '../../pool/worker/transfer.ts';
+import type { Fate, Resource, WorkerResource } from '../../pool/worker/protocol.ts';
 import type { Recycle } from '../../pool/workers/channel.ts';
+import { coalesced } from '../../pool/workers/feeding.ts';
 import { WorkerPool } from '../../pool/workers/worker-pool.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { KeptVariables } from '../variables/kept-variables.ts';
@@ -25,18 +23,15 @@ import { NodeVariables } from '../variables/node-variables.ts';
 import { checkLength, ReliableChannel } from '../wire/reliable-channel.ts';
 import {
   type FromNode,
-  LONG_BYTES,
   type NodeStatus,
   type PackedResource,
   pack,
-  type SentCall,
   type SentResult,
   unpackToNode,
 } from '../wire/session-messages.ts';
+import { NodeHost } from './node-host.ts';
+import { ReceivedCalls } from './received-calls.ts';
 import { SharedDatasets, type SharedDatasetsSettings } from './shared-datasets.ts';
-
-/** How many reported values of a function wait while the channel is full; and LONG_BYTES. */
-const MOST_PROGRESS = 4_096;
 
 export type NodeSessionOptions = ModuleHooks & {
   module: URL;
@@ -80,55 +75,77 @@ export interface NodeSessionListener {
   onFailed(error: Error): void;
 }
 
-export class NodeSession implements StrategyHost {
-  readonly coordinator: Coordinator;
+type Life =
+  /** Nothing serves yet. */
+  | { readonly is: 'starting' }
+  | { readonly is: 'serving' }
+  /** It takes no more calls. Without its module no thread starts any more. */
+  | { readonly is: 'leaving'; readonly hasModule: boolean }
+  /** No worker thread lives here. */
+  | { readonly is: 'failed' }
+  | { readonly is: 'over'; readonly hasFailed: boolean };
+type Event = 'serves' | 'leaves' | 'module-changed' | 'fails' | 'ends';
+
+/** @returns undefined if the event changes nothing */
+function after(life: Life, event: Event): Life | undefined {
+  if (life.is === 'over') return undefined;
+  if (event === 'ends') return { is: 'over', hasFailed: life.is === 'failed' };
+  if (life.is === 'failed') return undefined;
+  switch (event) {
+    case 'fails':
+      return { is: 'failed' };
+    case 'serves':
+      return life.is === 'starting' ? { is: 'serving' } : undefined;
+    case 'leaves':
+      return life.is === 'leaving' ? undefined : { is: 'leaving', hasModule: true };
+    default:
+      if (life.is === 'leaving' && !life.hasModule) return undefined;
+      return { is: 'leaving', hasModule: false };
+  }
+}
+
+export class NodeSession extends NodeHost {
   readonly stops: StopPeer;
-  readonly cancelGraceMs: number;
-  readonly retries: number;
   readonly channel: ReliableChannel;
+  override readonly variables: NodeVariables;
   readonly #options: NodeSessionOptions;
+  /** Of each pool of the session. */
+  readonly #settings: SharedDatasetsSettings;
   readonly #listener: NodeSessionListener;
+  #life: Life = { is: 'starting' };
   /** Undefined on a parameter server, and until the coordinator has sent its variables. */
   #pool: WorkerPool | undefined;
-  #inbox: Closure[] = [];
-  readonly variables: NodeVariables = new NodeVariables((id, request) => {
-    const [operation, name, closure, ...rest] = request;
-    const known = this.#ids.get(closure) ?? 0;
-    this.#post({ kind: 'operate', id, request: [operation, name, known, ...rest] });
-  });
+  readonly calls: ReceivedCalls = new ReceivedCalls();
+  /** How long a coordinator may be away that comes back to its calls here. */
+  readonly unavailableAfterMs: number;
   /** Undefined on a worker. */
   readonly #kept: KeptVariables | undefined;
-  /** The closures that have not ended, by the coordinator's ids. (`Closure.id` here is another.) */
-  readonly #closures = new Map<number, Closure>();
-  readonly #ids = new Map<number, number>();
-  #resources: Resource[] = [];
-  /** How many resources have come. */
-  #received = 0;
   /** Of a node with several slots: the thread that has the data sets of all. */
   readonly #datasets: SharedDatasets | undefined;
-  /** Data sets that each thread has to make before it runs functions, by worker. */
-  readonly #tagged = new Map<number, Closure[]>();
-  /** What functions have reported and was not sent. */
-  readonly #progress = new Map<Closure, RecentValues>();
-  #results: SentResult[] = [];
-  #resultsBytes = 0;
+  /** How many resources have come. */
+  #received = 0;
   /** The number of the last message that has results or a stop, as `channel.posted` counts. */
   #lastResults = 0;
   #lastStatus = '';
-  #isServing = false;
-  #isStatusDue = false;
-  #isFlushDue = false;
-  #isOver = false;
-  #hasOtherModule = false;
-  /** No worker thread lives here. */
-  hasFailed = false;
+  readonly #flushSoon: () => void = coalesced(queueMicrotask, () => this.#flush());
+  readonly #sendStatusSoon: () => void = coalesced(queueMicrotask, () => this.#sendStatus());
 
   constructor(options: NodeSessionOptions, listener: NodeSessionListener) {
+    const { job, task, slots, maxFrameBytes, cancelGraceMs, retries } = options;
+    const { module, setup, teardown } = options;
+    const coordinator = clusterCoordinator({ job, index: task });
+    const variables = new NodeVariables((id, request) => {
+      const [operation, name, closure, ...rest] = request;
+      const known = this.calls.idOf(closure) ?? 0;
+      this.#post({ kind: 'operate', id, request: [operation, name, known, ...rest] });
+    });
+    super({ coordinator, cancelGraceMs, retries, variables });
+    this.variables = variables;
     this.#options = options;
+    this.unavailableAfterMs = options.unavailableAfterMs;
     this.#listener = listener;
-    const { job, task, slots, maxFrameBytes } = options;
-    this.cancelGraceMs = options.cancelGraceMs;
-    this.retries = options.retries;
+    const hasModule = (): boolean => this.#hasModule();
+    this.#settings = { module, setup, teardown, task: { job, index: task }, hasModule };
     this.channel = new ReliableChannel(
       { maxFrameBytes },
       {
@@ -137,11 +154,14 @@ export class NodeSession implements StrategyHost {
         onImpostor: () => listener.onMalformed(),
       },
     );
-    const coordinator = clusterCoordinator({ job, index: task });
-    this.coordinator = coordinator;
+    /** The stop message, whose requester names this worker and host. */
+    const here = (stop: StopMessage): StopMessage => ({
+      ...stop,
+      requester: { ...stop.requester, worker: `${job}:${task}`, host: hostname() },
+    });
     this.stops = new StopPeer(coordinator, {
-      send: (stop) => this.#post({ kind: 'stop', stop: this.#here(stop) }),
-      broadcast: (stop) => listener.broadcast(this.#here(stop)),
+      send: (stop) => this.#post({ kind: 'stop', stop: here(stop) }),
+      broadcast: (stop) => listener.broadcast(here(stop)),
       answerMs: options.unavailableAfterMs,
     });
     if (job === 'ps') this.#kept = new KeptVariables();
@@ -149,25 +169,26 @@ export class NodeSession implements StrategyHost {
     this.changed();
   }
 
-  get #settings(): SharedDatasetsSettings {
-    const { module, job, task, setup, teardown } = this.#options;
-    const hasModule = (): boolean => this.#hasModule();
-    return { module, setup, teardown, task: { job, index: task }, hasModule };
+  #note(event: Event): boolean {
+    const next = after(this.#life, event);
+    if (next === undefined) return false;
+    this.#life = next;
+    return true;
   }
 
   /** False from the first time on that the module file is another: what runs may end, and no more. */
   #hasModule(): boolean {
-    if (this.#hasOtherModule) return false;
+    if (this.#life.is === 'leaving' && !this.#life.hasModule) return false;
     if (this.#options.hasModule()) return true;
-    this.#hasOtherModule = true;
+    if (this.#life.is === 'over' || this.#life.is === 'failed') return false;
     this.#listener.onModuleChanged();
-    this.leave();
+    this.leave('module-changed');
     return false;
   }
 
   /** Starts the threads: their setup functions find the variables that the coordinator has sent. */
   #startPool(): void {
-    for (const resource of this.#resources) this.#datasets?.add(resource);
+    for (const resource of this.resources) this.#datasets?.add(resource);
     const { slots, recycle } = this.#options;
     this.#pool = new WorkerPool(this, {
       ...this.#settings,
@@ -183,31 +204,26 @@ export class NodeSession implements StrategyHost {
     this.changed();
   }
 
-  /** How many closures have not ended. */
-  get running(): number {
-    return this.#closures.size;
-  }
-
   /** Whether the coordinator has not acknowledged all results and stops of this node. */
   get hasResults(): boolean {
-    return this.#results.length > 0 || this.channel.acknowledgedMessages < this.#lastResults;
+    return this.calls.hasResults || this.channel.acknowledgedMessages < this.#lastResults;
   }
 
-  /** How long a coordinator may be away that comes back to its closures here. */
-  get unavailableAfterMs(): number {
-    return this.#options.unavailableAfterMs;
+  /** Whether the session is over because no worker thread lived here. */
+  get hasFailed(): boolean {
+    return this.#life.is === 'failed' || (this.#life.is === 'over' && this.#life.hasFailed);
   }
 
-  /** Asks the coordinator to send no more closures, and to end the session when all are done. */
-  leave(): void {
+  /** Asks the coordinator to send no more calls, and to end the session when all are done. */
+  leave(why: 'leaves' | 'module-changed' = 'leaves'): void {
+    if (!this.#note(why)) return;
     this.#pool?.leave();
     this.#post({ kind: 'leaving' });
   }
 
   /** Ends the threads. Resolves when they have ended, or are given up as stuck. */
   async close(): Promise<void> {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (!this.#note('ends')) return;
     this.channel.close();
     this.stops.end(); // a join here would wait for the answer without end
     this.variables.close();
@@ -217,44 +233,8 @@ export class NodeSession implements StrategyHost {
 
   // ---------------------------------------------------------------- host of the pool
 
-  take(): Closure | undefined {
-    // After a stop the coordinator cancels the closures in #inbox.
-    if (this.coordinator.shouldStop()) return undefined;
-    return this.#inbox.shift();
-  }
-
-  get waiting(): number {
-    return this.#inbox.length;
-  }
-
-  /** The coordinator has decided which node runs a closure; here any thread may. */
-  readonly hasPlaced = false;
-  readonly placedOn: readonly number[] = [];
-
-  /** A suspect is alone on its node. */
-  isSuspectNext(): boolean {
-    return false;
-  }
-
-  takeTagged(worker: number): Closure | undefined {
-    return this.#tagged.get(worker)?.shift();
-  }
-
-  hasTagged(): boolean {
-    return [...this.#tagged.values()].some((closures) => closures.length > 0);
-  }
-
-  prepare(worker: number): void {
-    this.#tagged.set(
-      worker,
-      this.#resources.map((resource) => this.#toMake(resource)),
-    );
-  }
-
-  /** What a thread here has to make. */
-  #toMake(resource: Resource): Closure {
-    const { id } = resource;
-    return new Closure(this.#datasets === undefined ? resource : { kind: 'shared', id });
+  protected override toMake(resource: Resource): WorkerResource {
+    return this.#datasets === undefined ? resource : { kind: 'shared', id: resource.id };
   }
 
   draw(request: Uint8Array, answer: DrawAnswer): void {
@@ -271,61 +251,52 @@ export class NodeSession implements StrategyHost {
       result = { state: 'failed', bytes: encode(error).bytes };
     }
     this.#sendProgress(closure);
-    const id = this.#forget(closure);
+    const id = this.calls.remove(closure);
     if (id === undefined) return;
     const wasCancelled = closure.decided !== undefined;
     const how = state === 'ready' ? 'ok' : 'error';
     this.#listener.onCall((closure.work as Call).name, wasCancelled ? 'cancelled' : how);
     this.stops.sendStops();
-    this.#results.push({ id, ...result, us: microseconds });
-    this.#resultsBytes += result.bytes.byteLength;
-    if (this.#resultsBytes > LONG_BYTES) this.#flush();
-    else if (!this.#isFlushDue) {
-      this.#isFlushDue = true;
-      queueMicrotask(() => this.#flush());
-    }
+    if (this.calls.addResult({ id, ...result, us: microseconds })) this.#flush();
+    else this.#flushSoon();
+  }
+
+  override changed(): void {
+    this.#sendStatusSoon();
   }
 
   /** The coordinator decides, and cancels the closure. */
-  overdue({ id }: Closure): void {
-    const known = this.#ids.get(id);
-    if (known !== undefined) this.#post({ kind: 'overdue', id: known });
+  override overdue(closure: Closure): void {
+    const id = this.calls.idOf(closure.id);
+    if (id !== undefined) this.#post({ kind: 'overdue', id });
   }
 
-  /** While the channel is full, values wait here, where the newest are kept. */
-  progressed(closure: Closure, values: readonly Uint8Array[]): void {
-    let waiting = this.#progress.get(closure);
-    if (waiting === undefined) {
-      waiting = new RecentValues(MOST_PROGRESS, LONG_BYTES);
-      this.#progress.set(closure, waiting);
-    }
-    for (const value of values) waiting.add(value);
+  override progressed(closure: Closure, values: readonly Uint8Array[]): void {
+    this.calls.addProgress(closure, values);
     if (!this.channel.isFull) this.#sendProgress(closure);
   }
 
   returned(closure: Closure, fate: Fate, cause?: unknown): void {
-    const id = this.#ids.get(closure.id);
+    const id = this.calls.idOf(closure.id);
     if (id === undefined) return;
     // Without a cause the pool has recalled the closure from a busy thread because another thread
-    // is idle: the closure goes to the head of the queue, where the idle thread takes it. If its arguments were moved to the busy thread,
-    // they are lost here, and the closure goes back to the coordinator, which has a copy.
+    // is idle: the closure goes to the head of the line, where the idle thread takes it. If its
+    // arguments were moved to the busy thread, they are lost here, and the closure goes back to the
+    // coordinator, which has a copy.
     if (cause === undefined && closure.decided === undefined && !closure.isMoved) {
-      this.#inbox.unshift(closure);
+      this.putBack(closure);
       return;
     }
-    this.#forget(closure);
     if (fate !== 'sent') {
       const outcome = closure.decided === undefined ? 'lost' : 'cancelled';
       this.#listener.onCall((closure.work as Call).name, outcome);
     }
+    this.calls.remove(closure);
     this.#flush();
     this.#sendStatus(); // before 'returned', or the coordinator would send the closure here again
     const why = cause === undefined ? null : encode(cause).bytes;
     this.#post({ kind: 'returned', id, fate, cause: why });
   }
-
-  /** The coordinator has an event for the node, which is one worker, when it is ready. */
-  workerStarted(): void {}
 
   workerLost(_worker: WorkerInfo, error: Error): void {
     this.#listener.onThreadLost(error);
@@ -337,17 +308,8 @@ export class NodeSession implements StrategyHost {
     this.#post({ kind: 'thread', cause: null });
   }
 
-  changed(): void {
-    if (this.#isStatusDue) return;
-    this.#isStatusDue = true;
-    queueMicrotask(() => {
-      this.#isStatusDue = false;
-      this.#sendStatus();
-    });
-  }
-
   failed(error: Error): void {
-    this.hasFailed = true;
+    this.#note('fails');
     queueMicrotask(() => {
       this.#post({ kind: 'failed', cause: encode(error).bytes });
       this.#listener.onFailed(error);
@@ -364,30 +326,30 @@ export class NodeSession implements StrategyHost {
     }
     switch (message.kind) {
       case 'run':
-        for (const call of message.calls) this.#run(call);
+        for (const call of message.calls) {
+          const closure = this.calls.receive(call);
+          if (closure !== undefined) this.enqueue(closure);
+        }
         this.#pool?.wake();
         return;
       case 'cancel':
         this.#cancel(message.id, decode(message.reason).value, message.replace);
         return;
       case 'recall':
-        for (const id of message.ids) this.#giveBack(id);
+        for (const id of message.ids) this.#recall(id);
         return;
       case 'resource': {
         const resource = unpackResource(message.resource);
-        this.#resources.push(resource);
         this.#received += 1;
         if (this.#pool !== undefined) this.#datasets?.add(resource);
-        for (const worker of this.#pool?.indexes ?? []) {
-          this.#tagged.get(worker)?.push(this.#toMake(resource));
-        }
+        this.addResource(resource, this.#pool?.indexes ?? []);
         this.#pool?.wake();
         this.changed();
         return;
       }
       case 'forget': {
         const { id } = message;
-        this.#resources = this.#resources.filter((each) => each.id !== id);
+        this.removeResource(id);
         this.#datasets?.forget(id);
         this.#pool?.forget(id);
         return;
@@ -403,7 +365,7 @@ export class NodeSession implements StrategyHost {
         this.variables.definitions.push(...definitions);
         this.#datasets?.define(...definitions);
         if (this.#pool !== undefined) this.#pool.define(...definitions);
-        else if (this.#kept === undefined && !this.#isOver) this.#startPool();
+        else if (this.#kept === undefined && this.#life.is !== 'over') this.#startPool();
         return;
       }
       case 'answer':
@@ -418,68 +380,29 @@ export class NodeSession implements StrategyHost {
     }
   }
 
-  #run({ id, attempt, name, bytes, context, runTimeoutMs, ...of }: SentCall): void {
-    if (this.#closures.has(id)) return;
-    const args = toPost(bytes);
-    const transfer = transferListOf([args]);
-    const { perWorker, hasVariables = false, isKeyed = false } = of;
-    const own = { bytes: args.length, perWorker, hasVariables, transfer, isKeyed };
-    const call: Call = { kind: 'call', name, args, ...own };
-    const before = { attempts: attempt - 1, contextText: context };
-    const options = { isOwn: false, retries: Number.POSITIVE_INFINITY, runTimeoutMs, ...before };
-    const closure = new Closure(call, undefined, undefined, options);
-    this.#closures.set(id, closure);
-    this.#ids.set(closure.id, id);
-    this.#inbox.push(closure);
-  }
-
   #cancel(id: number, reason: unknown, replace: boolean): void {
-    const closure = this.#closures.get(id);
+    const closure = this.calls.get(id);
     if (closure === undefined) return; // the closure has ended; its result is on its way
     closure.decide({ state: 'cancelled', value: reason });
-    if (!this.#takeFromInbox(closure)) this.#pool?.cancel(closure, { reason, replace });
+    if (!this.withdraw(closure)) this.#pool?.cancel(closure, { reason, replace });
     else this.returned(closure, 'sent');
   }
 
-  #giveBack(id: number): void {
-    const closure = this.#closures.get(id);
+  /** A closure that can be neither taken from the line nor recalled has begun, and goes on. */
+  #recall(id: number): void {
+    const closure = this.calls.get(id);
     if (closure === undefined) return;
-    // A closure that can be neither taken from #inbox nor recalled has begun, and goes on.
-    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return;
-    this.#forget(closure);
+    if (!this.withdraw(closure) && this.#pool?.recall(closure) !== true) return;
+    this.calls.remove(closure);
     this.#post({ kind: 'returned', id, fate: 'sent', cause: null });
-  }
-
-  #takeFromInbox(closure: Closure): boolean {
-    const at = this.#inbox.indexOf(closure);
-    if (at === -1) return false;
-    this.#inbox.splice(at, 1);
-    return true;
-  }
-
-  #sendProgress(closure: Closure): void {
-    const id = this.#ids.get(closure.id);
-    const values = this.#progress.get(closure)?.takeAll() ?? [];
-    if (id !== undefined && values.length > 0) this.#post({ kind: 'progress', id, values });
-  }
-
-  #forget(closure: Closure): number | undefined {
-    this.#progress.delete(closure);
-    const id = this.#ids.get(closure.id);
-    this.#ids.delete(closure.id);
-    if (id !== undefined) this.#closures.delete(id);
-    return id;
   }
 
   // ---------------------------------------------------------------- to the coordinator
 
-  /** The stop message, whose requester names this worker and host. */
-  #here(stop: StopMessage): StopMessage {
-    const { job, task } = this.#options;
-    return {
-      ...stop,
-      requester: { ...stop.requester, worker: `${job}:${task}`, host: hostname() },
-    };
+  #sendProgress(closure: Closure): void {
+    const id = this.calls.idOf(closure.id);
+    const values = this.calls.takeProgress(closure);
+    if (id !== undefined && values.length > 0) this.#post({ kind: 'progress', id, values });
   }
 
   #sendStatus(): void {
@@ -489,9 +412,7 @@ export class NodeSession implements StrategyHost {
     this.#lastStatus = text;
     this.#post({ kind: 'status', status });
     const serves = status.phase === 'ready' || status.capacity > 0;
-    if (this.#isServing || !serves) return;
-    this.#isServing = true;
-    this.#listener.onServing();
+    if (serves && this.#note('serves')) this.#listener.onServing();
   }
 
   #status(): NodeStatus {
@@ -517,16 +438,12 @@ export class NodeSession implements StrategyHost {
   }
 
   #flush(): void {
-    this.#isFlushDue = false;
-    const results = this.#results;
-    if (results.length === 0) return;
-    this.#results = [];
-    this.#resultsBytes = 0;
-    this.#post({ kind: 'results', results });
+    const results = this.calls.takeResults();
+    if (results.length > 0) this.#post({ kind: 'results', results });
   }
 
   #post(message: FromNode): void {
-    if (this.#isOver) return;
+    if (this.#life.is === 'over') return;
     this.channel.post(...pack(message));
     if (message.kind === 'results' || message.kind === 'stop')
       this.#lastResults = this.channel.posted;

@@ -156,7 +156,7 @@ export class ClusterNode {
 
   /** How many functions the node has that have not ended. */
   get running(): number {
-    return this.#current?.session.running ?? 0;
+    return this.#current?.session.calls.size ?? 0;
   }
 
   /** Whether the coordinator has not acknowledged all results of the node. */
@@ -171,7 +171,7 @@ export class ClusterNode {
     this.#hello?.clear();
     const { session } = this.#current ?? {};
     if (session === undefined) return Promise.resolve();
-    const hadWork = session.running > 0 || session.hasResults;
+    const hadWork = session.calls.size > 0 || session.hasResults;
     session.leave(); // the coordinator ends the session: functions may be on their way here
     return new Promise((resolve) => {
       this.#onLeft = resolve;
@@ -193,7 +193,7 @@ export class ClusterNode {
       return Math.max(LEAVE_BUSY_MS, session.unavailableAfterMs);
     };
     const look = (): void => {
-      const isIdle = session.running === 0 && channel.acknowledged === acknowledged;
+      const isIdle = session.calls.size === 0 && channel.acknowledged === acknowledged;
       acknowledged = channel.acknowledged;
       idleMs = isIdle ? idleMs + LEAVE_IDLE_MS : 0;
       if (idleMs >= patienceMs()) go();

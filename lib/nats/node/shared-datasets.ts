@@ -11,25 +11,15 @@
  */
 
 import type { Definition } from '../../cluster/variables/variable.ts';
-import type { VariableSource } from '../../cluster/variables/variable-store.ts';
-import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { type Call, Closure, type ClosureOutcome } from '../../pool/queue/closure.ts';
-import type { DrawAnswer, StrategyHost, WorkerInfo } from '../../pool/queue/strategy.ts';
+import type { DrawAnswer, WorkerInfo } from '../../pool/queue/strategy.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
 import { CLAIMS, DRAW, type Fate, type Resource, STATE } from '../../pool/worker/protocol.ts';
 import type { WorkerName } from '../../pool/workers/channel.ts';
 import { WorkerPool } from '../../pool/workers/worker-pool.ts';
 import { encode } from '../../record/encoded-error.ts';
-
-export interface SharedDatasetsOwner {
-  readonly coordinator: Coordinator;
-  readonly cancelGraceMs: number;
-  readonly retries: number;
-  readonly variables: VariableSource;
-  workerLost(worker: WorkerInfo, error: Error): void;
-  workerStuck(worker: WorkerInfo): void;
-}
+import { NodeHost } from './node-host.ts';
 
 export type SharedDatasetsSettings = ModuleHooks & {
   module: URL;
@@ -37,35 +27,23 @@ export type SharedDatasetsSettings = ModuleHooks & {
   hasModule: () => boolean;
 };
 
-export class SharedDatasets implements StrategyHost {
-  readonly coordinator: Coordinator;
-  readonly cancelGraceMs: number;
-  readonly retries: number;
-  readonly variables: VariableSource;
-  readonly #owner: SharedDatasetsOwner;
+export class SharedDatasets extends NodeHost {
+  readonly #owner: NodeHost;
   readonly #settings: SharedDatasetsSettings;
   #pool: WorkerPool | undefined;
-  #resources: Resource[] = [];
-  /** What the thread has not been sent to make. */
-  #tagged: Closure[] = [];
-  #inbox: Closure[] = [];
   readonly #answers = new Map<Closure, DrawAnswer>();
   /** Why there will be no thread any more. */
   #failure: Error | undefined;
 
-  constructor(owner: SharedDatasetsOwner, settings: SharedDatasetsSettings) {
-    this.coordinator = owner.coordinator;
-    this.cancelGraceMs = owner.cancelGraceMs;
-    this.retries = owner.retries;
-    this.variables = owner.variables;
+  constructor(owner: NodeHost, settings: SharedDatasetsSettings) {
+    super(owner);
     this.#owner = owner;
     this.#settings = settings;
   }
 
   /** Makes a data set, or an iterator of one. */
   add(resource: Resource): void {
-    this.#resources.push(resource);
-    if ((this.#pool?.indexes.length ?? 0) > 0) this.#tagged.push(new Closure(resource));
+    this.addResource(resource, this.#pool?.indexes ?? []);
     this.#pool ??= new WorkerPool(this, {
       ...this.#settings,
       workers: 1,
@@ -84,7 +62,7 @@ export class SharedDatasets implements StrategyHost {
   }
 
   forget(id: number): void {
-    this.#resources = this.#resources.filter((each) => each.id !== id);
+    this.removeResource(id);
     this.#pool?.forget(id);
   }
 
@@ -102,7 +80,7 @@ export class SharedDatasets implements StrategyHost {
       this.#fail(closure, this.#failure);
       return;
     }
-    this.#inbox.push(closure);
+    this.enqueue(closure);
     this.#pool?.wake();
   }
 
@@ -114,53 +92,20 @@ export class SharedDatasets implements StrategyHost {
 
   // ---------------------------------------------------------------- host of the pool
 
-  take(): Closure | undefined {
-    return this.#inbox.shift();
-  }
-
-  get waiting(): number {
-    return this.#inbox.length;
-  }
-
-  readonly hasPlaced = false;
-  readonly placedOn: readonly number[] = [];
-
-  isSuspectNext(): boolean {
-    return false;
-  }
-
-  takeTagged(): Closure | undefined {
-    return this.#tagged.shift();
-  }
-
-  hasTagged(): boolean {
-    return this.#tagged.length > 0;
-  }
-
-  prepare(): void {
-    this.#tagged = this.#resources.map((resource) => new Closure(resource));
-  }
-
   ended(closure: Closure, { state, value }: ClosureOutcome): void {
     if (state === 'ready') this.#answer(closure, STATE.ready, value as Uint8Array);
     else this.#fail(closure, value);
   }
 
-  overdue(): void {}
-
-  progressed(): void {}
-
   returned(closure: Closure, fate: Fate, cause?: unknown): void {
     if (fate === 'sent' && this.#failure === undefined) {
-      this.#inbox.unshift(closure);
+      this.putBack(closure);
       return;
     }
     const { job, index } = this.#settings.task;
     const text = `The thread that has the data sets of ${job}:${index} ended while it made the next item. They begin anew`;
     this.#fail(closure, new UnavailableError(text, { cause }));
   }
-
-  workerStarted(): void {}
 
   workerLost(worker: WorkerInfo, error: Error): void {
     this.#owner.workerLost(worker, error);
@@ -170,12 +115,12 @@ export class SharedDatasets implements StrategyHost {
     this.#owner.workerStuck(worker);
   }
 
-  changed(): void {}
-
   failed(error: Error): void {
     this.#failure ??= error;
-    this.#inbox = [];
-    for (const closure of this.#answers.keys()) this.#fail(closure, this.#failure);
+    for (const closure of this.#answers.keys()) {
+      this.withdraw(closure);
+      this.#fail(closure, this.#failure);
+    }
   }
 
   #fail(closure: Closure, error: unknown): void {
