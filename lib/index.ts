@@ -5,12 +5,6 @@
  * @module allstop
  */
 
-export type {
-  CoordinatorMessage,
-  StopMessage,
-  StragglerMessage,
-  ThreadMessage,
-} from './coordinator/channels/messages.ts';
 export { Coordinator } from './coordinator/coordinator.ts';
 export type {
   CoordinatorOptions,
@@ -22,18 +16,19 @@ export type { DiagnoseOptions, Diagnosis } from './coordinator/diagnosis/diagnos
 export type { JavaScriptThread, Place } from './coordinator/diagnosis/places.ts';
 export type { StopExplanation } from './coordinator/explain.ts';
 export type { CoordinatorHandle, QueueHandle } from './coordinator/handle.ts';
-export type { StopRecord, StopRequester, SuppressedError } from './coordinator/stop-record.ts';
 export type { CoordinatorForkOptions } from './coordinator/threads/fork.ts';
 export type { JoinableThread, ThreadInfo } from './coordinator/threads/watch.ts';
 export type { CoordinatorSpawnOptions } from './coordinator/threads/workers.ts';
+export * from './errors/public-errors.ts';
+export type { StopMessage, StragglerMessage, ThreadMessage } from './events/channels.ts';
+export type { CoordinatorMessage } from './events/coordinator-event.ts';
 export type {
   ChromeTrace,
   Timeline,
   TimelineEvent,
   TimelineEventType,
-} from './coordinator/timeline/events.ts';
-export type { StopLatency } from './coordinator/timeline/lanes.ts';
-export * from './errors/public-errors.ts';
+} from './events/timeline/events.ts';
+export type { StopLatency } from './events/timeline/lanes.ts';
 export type { MissedTicks } from './looper/looper-loop.ts';
 export { LooperThread, type LooperThreadOptions } from './looper/looper-thread.ts';
 export {
@@ -48,3 +43,4 @@ export {
   type QueueRunnerOptions,
   type QueueRunnerThread,
 } from './queue/queue-runner.ts';
+export type { StopRecord, StopRequester, SuppressedError } from './record/stop-record.ts';

@@ -14,7 +14,6 @@ import { showAs } from '../base/inspect.ts';
 import { within } from '../base/timer.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
-import { beginClosureEvents } from '../coordinator/timeline/closure-events.ts';
 import { counted } from '../coordinator/words.ts';
 import { clusterClosed } from '../errors/cluster-closed.ts';
 import {
@@ -22,6 +21,7 @@ import {
   FailedPreconditionError,
   InvalidArgumentError,
 } from '../errors/errors.ts';
+import { beginClosureEvents } from '../events/timeline/closure-events.ts';
 import { checkWaitOptions, type WaitOptions } from '../pool/calls/call-options.ts';
 import { Calls, shownName } from '../pool/calls/calls.ts';
 import { map } from '../pool/calls/map.ts';

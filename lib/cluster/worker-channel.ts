@@ -1,9 +1,9 @@
 /** The channel `allstop:cluster:worker`: workers that start, are lost or stuck. */
 
 import { type Channel, channel } from 'node:diagnostics_channel';
-import { debuglog } from 'node:util';
-import type { CoordinatorMessage } from '../coordinator/channels/messages.ts';
-import { publish } from '../coordinator/channels/subscribers.ts';
+import { publish } from '../events/channels.ts';
+import type { CoordinatorMessage } from '../events/coordinator-event.ts';
+import { log } from '../events/log.ts';
 import type { WorkerInfo } from '../pool/queue/strategy.ts';
 import { aboutOf } from '../pool/worker/task-channel.ts';
 
@@ -16,8 +16,6 @@ export type WorkerMessage = CoordinatorMessage & {
   /** Why the worker was lost. */
   error?: Error;
 };
-
-const log = debuglog('allstop');
 
 const WORKER = channel('allstop:cluster:worker') as Channel<unknown, WorkerMessage>;
 

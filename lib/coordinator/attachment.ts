@@ -7,11 +7,11 @@
 import { invalidType } from '../base/arguments.ts';
 import { isObject } from '../base/thrown-value.ts';
 import { WeakById } from '../base/weak-by-id.ts';
+import { logNativeStop } from '../events/debug-log.ts';
+import { type Teller, watch } from '../events/teller.ts';
 import type { NativeAttachment } from '../native/binding.ts';
 import { drain, forget, listen, listenWeakly, unlisten } from '../native/doorbell.ts';
 import { binding, hoistsReads } from '../native/native.ts';
-import { Publishing } from './channels/publisher.ts';
-import { logNativeStop } from './debug-log.ts';
 import { ErrorsHere } from './errors-here.ts';
 import type { Link } from './link.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
@@ -27,7 +27,7 @@ export type Cause = 'wait' | 'signal' | 'stop' | 'error' | 'join';
 /**
  * How this thread hears of the coordinator. Each phase may follow each other one (`#become`).
  *
- * - 'deaf': native code does not ring, except for the publisher
+ * - 'deaf': native code does not ring, except for the teller
  * - 'faint': it rings, but an attachment to which nothing else refers is collected
  * - 'keen': it rings, and the doorbell keeps the attachment
  */
@@ -50,8 +50,6 @@ const abandoned = new Set<Attachment>();
 /** Those that their signal keeps, which has listeners: they live as long as it does. */
 const bySignal = new WeakMap<AbortSignal, Attachment>();
 const byCoordinator = new WeakById<Attachment>(forget);
-/** Publishes what happens at these coordinators on diagnostics channels of this thread. */
-const publishing = new Publishing(() => byCoordinator.values());
 
 let sweeping = false;
 
@@ -77,8 +75,8 @@ export class Attachment {
   #links: Set<Link> | undefined;
   #workers: Map<object, ShownWorker> | undefined;
   readonly #signal: StopSignal;
-  /** Publishes the events of the timeline on channels; undefined while nothing listens. */
-  #publisher: { publish(): void } | undefined;
+  /** Tells of the events of the timeline; undefined while nobody hears. */
+  #teller: Teller | undefined;
   #coordinator: WeakRef<object> | undefined; // the public object
   #hooks: HooksHere | undefined;
   #hearing: Hearing = 'deaf';
@@ -95,7 +93,7 @@ export class Attachment {
     this.#signal = new StopSignal(this);
     this.#token = native.token;
     this.ref = byCoordinator.set(native.id, this, this.#token);
-    publishing.add(this);
+    watch(this, () => byCoordinator.values());
   }
 
   /** The links that this thread has made and not undone. */
@@ -217,7 +215,7 @@ export class Attachment {
 
   /** Brings waits, joins, hooks and the signal up to date with the coordinator's state. */
   check(): void {
-    this.#publisher?.publish();
+    this.#teller?.tell();
     if (this.#hearing === 'deaf') return;
     const generation = Atomics.load(this.words, this.wordIndex + 1);
     if (generation !== this.#seen) {
@@ -267,20 +265,20 @@ export class Attachment {
 
   /** Of a deaf attachment. */
   #listenToEvents(): void {
-    if (this.#publisher === undefined) unlisten(this.#token);
+    if (this.#teller === undefined) unlisten(this.#token);
     else listenWeakly(this.#token, this.ref);
   }
 
   /**
-   * Calls `publisher.publish()` in this thread after further events of the timeline, as long as
-   * this attachment lives; `undefined` ends that.
+   * Calls `teller.tell()` in this thread after further events of the timeline, as long as this
+   * attachment lives; `undefined` ends that.
    *
    * @returns the number of events so far
    */
-  setPublisher(publisher: { publish(): void } | undefined): number {
-    this.#publisher = publisher;
+  setTeller(teller: Teller | undefined): number {
+    this.#teller = teller;
     if (this.#hearing === 'deaf') this.#listenToEvents();
-    return this.native.watchEvents(publisher !== undefined);
+    return this.native.watchEvents(teller !== undefined);
   }
 
   /**

@@ -15,8 +15,11 @@ import {
 import { showAs } from '../base/inspect.ts';
 import { isThenable } from '../base/thrown-value.ts';
 import { FailedPreconditionError, type Straggler } from '../errors/errors.ts';
+import type { Timeline } from '../events/timeline/events.ts';
+import { timeline } from '../events/timeline/timeline.ts';
 import { STOP_KINDS } from '../native/binding.ts';
 import { binding, firstSlab, hoistsReads } from '../native/native.ts';
+import type { StopRecord } from '../record/stop-record.ts';
 import { Attachment, findAttachmentsBy } from './attachment.ts';
 import {
   type CoordinatorOptions,
@@ -46,7 +49,6 @@ import {
 import { endScope, runIn } from './nursery.ts';
 import { report, requestPlainStop } from './requests.ts';
 import { checkSignals, stopOnSignals } from './signal-links.ts';
-import type { StopRecord } from './stop-record.ts';
 import { type CoordinatorForkOptions, fork } from './threads/fork.ts';
 import { leftBehind } from './threads/stragglers.ts';
 import { runTask } from './threads/tasks.ts';
@@ -58,8 +60,6 @@ import {
   toThreadInfo,
 } from './threads/watch.ts';
 import { type CoordinatorSpawnOptions, currentAttachment, spawn } from './threads/workers.ts';
-import type { Timeline } from './timeline/events.ts';
-import { timeline } from './timeline/timeline.ts';
 import { adoptWorkers, stopOnUncaught } from './uncaught-links.ts';
 import { waitForStop, waitForStopSync } from './waits.ts';
 

@@ -4,7 +4,7 @@ import type { NativeAttachment, NativeRecord } from '../native/binding.ts';
 import { binding } from '../native/native.ts';
 import { decode } from '../record/encoded-error.ts';
 import type { Carried } from '../record/error-identity.ts';
-import { type StopRecord, toStopRecord } from './stop-record.ts';
+import { type StopRecord, toStopRecord } from '../record/stop-record.ts';
 
 /** How many are kept alive, so that they keep their identity. */
 const MOST_HELD = 64;

@@ -5,18 +5,18 @@ import { type Shown, shownAsText } from '../base/inspect.ts';
 import { enclosingHooks } from '../base/task-context.ts';
 import { isError } from '../base/thrown-value.ts';
 import type { Straggler } from '../errors/errors.ts';
+import { latenciesOf, type StopLatency } from '../events/timeline/lanes.ts';
+import { timeline } from '../events/timeline/timeline.ts';
 import { binding } from '../native/native.ts';
-import type { Attachment } from './attachment.ts';
 import {
   type StopRecord,
   type StopRequester,
   type SuppressedError,
   toSuppressed,
-} from './stop-record.ts';
+} from '../record/stop-record.ts';
+import type { Attachment } from './attachment.ts';
 import { leftBehind } from './threads/stragglers.ts';
 import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
-import { latenciesOf, type StopLatency } from './timeline/lanes.ts';
-import { timeline } from './timeline/timeline.ts';
 import { clock, counted, duration, fitTerminal, printable, since } from './words.ts';
 
 export type QueueState = { name: string; size: number; capacity: number; waiting: string[] };

@@ -15,11 +15,11 @@ import { enclosingTasks } from '../base/task-context.ts';
 import { Timer } from '../base/timer.ts';
 import { turn } from '../base/turn.ts';
 import { SelfJoinError, StragglersError } from '../errors/errors.ts';
+import { logNativeStop } from '../events/debug-log.ts';
 import { type NativeJoinResult, type NativeThread, THREAD_KINDS } from '../native/binding.ts';
 import { hold, release } from '../native/doorbell.ts';
 import type { Attachment } from './attachment.ts';
 import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
-import { logNativeStop } from './debug-log.ts';
 import { Places, STACKS_TIMEOUT_MS } from './diagnosis/places.ts';
 import {
   StillWaitingWarning,

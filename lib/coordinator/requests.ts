@@ -1,10 +1,10 @@
 /** Requests of this JavaScript thread: a stop, an error, and what another process has recorded. */
 
+import { logReport } from '../events/debug-log.ts';
 import { type RequesterOptions, STOP_OUTCOMES, type StopOutcome } from '../native/binding.ts';
 import { encode } from '../record/encoded-error.ts';
 import { type Carried, echoes } from '../record/error-identity.ts';
 import type { Attachment } from './attachment.ts';
-import { logReport } from './debug-log.ts';
 
 /** Who requests a stop, and how. */
 export type RequestOptions = RequesterOptions & {

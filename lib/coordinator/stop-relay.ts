@@ -11,11 +11,11 @@ import { Timer } from '../base/timer.ts';
 import type { RequesterOptions } from '../native/binding.ts';
 import { binding } from '../native/native.ts';
 import { decode } from '../record/encoded-error.ts';
+import { nameThread } from '../record/requesters.ts';
+import { type StopRequester, toRequester } from '../record/stop-record.ts';
 import { type Attachment, attachmentOf } from './attachment.ts';
 import type { Coordinator } from './coordinator.ts';
-import { nameThread } from './requesters.ts';
 import { relay, relayReport } from './requests.ts';
-import { type StopRequester, toRequester } from './stop-record.ts';
 
 /** A stop record, or an error beside it. */
 export type StopMessage = {

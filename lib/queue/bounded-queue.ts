@@ -1,6 +1,5 @@
 /** A queue between threads, JavaScript threads and native ones. */
 
-import { debuglog } from 'node:util';
 import { isUint8Array } from 'node:util/types';
 import { throwIfAborted } from '../base/abort-reason.ts';
 import {
@@ -27,6 +26,7 @@ import {
   InvalidHandleError,
   OutOfRangeError,
 } from '../errors/errors.ts';
+import { log } from '../events/log.ts';
 import { CODECS, type NativeQueue, SLICE_MS, STATUS } from '../native/binding.ts';
 import { listen, unlisten } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
@@ -64,8 +64,6 @@ export type DequeueManyOptions = QueueWaitOptions & {
    */
   min?: number | undefined;
 };
-
-const log = debuglog('allstop');
 
 const done = Promise.resolve();
 

@@ -5,14 +5,9 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs';
 import { scaleLinear } from 'd3-scale';
-import type { TimelineEvent } from '../../coordinator/timeline/events.ts';
-import {
-  type Lane,
-  lanesOf,
-  latenciesOf,
-  type StopLatency,
-} from '../../coordinator/timeline/lanes.ts';
 import { counted, fitTerminal } from '../../coordinator/words.ts';
+import type { TimelineEvent } from '../../events/timeline/events.ts';
+import { type Lane, lanesOf, latenciesOf, type StopLatency } from '../../events/timeline/lanes.ts';
 import { CommandError, type CommandResult } from '../base/command.ts';
 import { readTimeline, type TimelineData } from './read-timeline.ts';
 

@@ -1,8 +1,8 @@
 /** Reads the JSON of a timeline, or of a Chrome trace that was made of one. */
 
 import { readFileSync } from 'node:fs';
-import { fromChromeTrace } from '../../coordinator/timeline/chrome-trace.ts';
-import type { ChromeTrace, Timeline } from '../../coordinator/timeline/events.ts';
+import { fromChromeTrace } from '../../events/timeline/chrome-trace.ts';
+import type { ChromeTrace, Timeline } from '../../events/timeline/events.ts';
 import { CommandError } from '../base/command.ts';
 
 export type TimelineData = Omit<Timeline, 'toChromeTrace'>;

@@ -2,11 +2,11 @@
 
 import { Timer } from '../../base/timer.ts';
 import type { Straggler } from '../../errors/errors.ts';
+import { latenciesOf } from '../../events/timeline/lanes.ts';
+import { timeline } from '../../events/timeline/timeline.ts';
 import type { NativeThread } from '../../native/binding.ts';
 import type { Attachment } from '../attachment.ts';
 import { waitState } from '../diagnosis/wait-state.ts';
-import { latenciesOf } from '../timeline/lanes.ts';
-import { timeline } from '../timeline/timeline.ts';
 import { warn } from '../warning.ts';
 import { printable } from '../words.ts';
 import { toThreadInfo } from './watch.ts';

@@ -8,7 +8,6 @@ import { describe, messageOf } from '../../base/thrown-value.ts';
 import type { VariableSource } from '../../cluster/variables/variable-store.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import { CLOSURE } from '../../coordinator/timeline/closure-events.ts';
 import { clusterClosed } from '../../errors/cluster-closed.ts';
 import {
   CancelledError,
@@ -16,6 +15,7 @@ import {
   FailedPreconditionError,
   UnavailableError,
 } from '../../errors/errors.ts';
+import { CLOSURE } from '../../events/timeline/closure-events.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';

@@ -1,8 +1,8 @@
 /** A closure: a call on its way to a worker and back, with its state. */
 
 import { Timer } from '../../base/timer.ts';
-import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
-import { CLOSURE_TYPES } from '../../coordinator/timeline/events.ts';
+import { CLOSURE, type ClosureEvents } from '../../events/timeline/closure-events.ts';
+import { CLOSURE_TYPES } from '../../events/timeline/events.ts';
 import type { CallSpan } from '../../telemetry/spans.ts';
 import type { PassedArguments } from '../../values/passed-arguments.ts';
 import { releaseArguments } from '../../values/to-thread.ts';

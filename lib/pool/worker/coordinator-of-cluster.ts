@@ -2,8 +2,8 @@
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { Coordinator } from '../../coordinator/coordinator.ts';
-import { threadNameOf } from '../../coordinator/requesters.ts';
 import { setCurrent } from '../../coordinator/threads/workers.ts';
+import { threadNameOf } from '../../record/requesters.ts';
 
 /**
  * Makes the coordinator for this process's part in a cluster. It cannot be cleared. Without

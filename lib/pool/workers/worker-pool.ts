@@ -1,6 +1,5 @@
 /** The workers on this machine: starts them, and replaces those that die. */
 
-import { debuglog } from 'node:util';
 import type { Definition } from '../../cluster/variables/variable.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { StopArbiter } from '../../coordinator/stop-relay.ts';
@@ -8,6 +7,7 @@ import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { clusterClosed } from '../../errors/cluster-closed.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import type { ReadinessReport } from '../../errors/readiness-report.ts';
+import { log } from '../../events/log.ts';
 import { hold, release } from '../../native/doorbell.ts';
 import { leaveSpare, useSpare } from '../../values/to-thread.ts';
 import type { Closure } from '../queue/closure.ts';
@@ -25,8 +25,6 @@ import { type Death, WorkerSlot } from './worker-slot.ts';
 const MAX_STARTS = 10;
 const FIRST_RESTART_DELAY_MS = 50;
 const LONGEST_RESTART_DELAY_MS = 2_000;
-
-const log = debuglog('allstop');
 
 export type PoolSettings = WorkerOptions & {
   /** The number of workers at first. */

@@ -3,12 +3,12 @@
 import { now } from '../../base/clock.ts';
 import { define } from '../../base/define.ts';
 import {
+  type NativeAttachment,
   type NativeRecord,
   type NativeTimeline,
   THREAD_KINDS,
   TIMELINE_TYPES,
 } from '../../native/binding.ts';
-import type { Attachment } from '../attachment.ts';
 import { toChromeTrace } from './chrome-trace.ts';
 import { closureEventsOf } from './closure-events.ts';
 import type { Timeline, TimelineEvent } from './events.ts';
@@ -33,7 +33,7 @@ function toEvent(native: NativeEvent, record: NativeRecord | null): TimelineEven
   };
 }
 
-export function timeline(attachment: Attachment): Timeline {
+export function timeline(attachment: { readonly native: NativeAttachment }): Timeline {
   const { native } = attachment;
   const record = native.record();
   const core = native.timeline();

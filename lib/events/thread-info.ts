@@ -1,6 +1,6 @@
 /** What the program is told of a registered thread. */
 
-import { type NativeThread, THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
+import { type NativeThread, THREAD_KINDS, type ThreadKind } from '../native/binding.ts';
 
 /** A registered thread, or one of the last 64 that have ended. */
 export type ThreadInfo = {

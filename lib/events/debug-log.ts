@@ -1,12 +1,54 @@
-/** With `NODE_DEBUG=allstop`: a line on standard error for each error that a coordinator records. */
+/**
+ * With `NODE_DEBUG=allstop`: a line on standard error for what happens to coordinators and their
+ * threads, and for each error that a coordinator records.
+ */
 
-import { debuglog } from 'node:util';
 import { isMainThread, threadId as ownThreadId } from 'node:worker_threads';
-import type { NativeAttachment, RequesterOptions, StopOutcome } from '../native/binding.ts';
+import {
+  type NativeAttachment,
+  type RequesterOptions,
+  STOP_KINDS,
+  type StopOutcome,
+  THREAD_KINDS,
+} from '../native/binding.ts';
 import { threadName as ownThreadName } from '../native/native.ts';
-import type { ErrorsHere } from './errors-here.ts';
+import type { CoordinatorEvent } from './coordinator-event.ts';
+import { log } from './log.ts';
+import type { Subscriber } from './spine.ts';
 
-const log = debuglog('allstop');
+/** The deed of a thread, by the event. */
+const DEEDS_OF_THREADS: { [type in NonNullable<CoordinatorEvent['type']>]?: string } = {
+  'thread-started': 'has started',
+  ended: 'has ended',
+  straggler: 'was left behind: it is alive after the grace period',
+};
+
+/** Writes a line for each event of a coordinator. */
+export const inLog: Subscriber<CoordinatorEvent> = {
+  hears: () => isMainThread && log.enabled,
+  hear(event) {
+    const { type, native } = event;
+    const { coordinator } = event.about;
+    const deed = type && DEEDS_OF_THREADS[type];
+    if (deed !== undefined) {
+      const kind = THREAD_KINDS[native.kind] ?? 'custom';
+      const which = native.threadId === undefined ? kind : `${kind} ${native.threadId}`;
+      log("coordinator '%s': the thread '%s' (%s) %s", coordinator, native.name, which, deed);
+    } else if (type === 'stop-requested') {
+      const record = event.nativeRecord();
+      if (record === undefined) log("coordinator '%s': stopped, and cleared since", coordinator);
+      else {
+        const { threadName, threadId, via } = record.requester;
+        const by = "coordinator '%s': stopped (%s) by the thread '%s' (%d), via '%s'";
+        log(by, coordinator, STOP_KINDS[record.kind], threadName, threadId, via);
+      }
+    } else if (type === 'stop-cleared') {
+      log("coordinator '%s': the stop was cleared", coordinator);
+    } else if (type === 'queue-full') {
+      log("queue '%s': full, a producer waits", native.name);
+    }
+  },
+};
 
 /** What a coordinator does with an error that was reported to it. */
 const DEEDS: Record<StopOutcome, string | undefined> = {
@@ -24,7 +66,7 @@ const looked = new WeakMap<AttachmentLike, string>();
 /** What this needs of an Attachment. */
 type AttachmentLike = {
   readonly native: Pick<NativeAttachment, 'name' | 'record' | 'stop'>;
-  readonly errors: Pick<ErrorsHere, 'of'>;
+  readonly errors: { of(bytes: Uint8Array): { readonly value: unknown } };
 };
 
 /** For an error that this thread has reported. */

@@ -6,7 +6,6 @@
  */
 
 import { now } from '../../base/clock.ts';
-import type { Attachment } from '../attachment.ts';
 import { CLOSURE_TYPES, type ClosureEventType, type TimelineEvent } from './events.ts';
 
 const CAPACITY = 4_096;
@@ -61,16 +60,17 @@ export class ClosureEvents {
   }
 }
 
-const rings = new WeakMap<Attachment, ClosureEvents>();
+/** By the attachment of the cluster's coordinator. */
+const rings = new WeakMap<object, ClosureEvents>();
 
 /** The ring of the cluster whose coordinator this is. */
-export function beginClosureEvents(attachment: Attachment): ClosureEvents {
+export function beginClosureEvents(attachment: object): ClosureEvents {
   const ring = new ClosureEvents();
   rings.set(attachment, ring);
   return ring;
 }
 
 /** Undefined if this JavaScript thread has no cluster with this coordinator. */
-export function closureEventsOf(attachment: Attachment): Recorded | undefined {
+export function closureEventsOf(attachment: object): Recorded | undefined {
   return rings.get(attachment)?.recorded();
 }

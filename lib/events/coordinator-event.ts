@@ -1,0 +1,72 @@
+/** One event of a coordinator: what somebody who hears it may ask. */
+
+import {
+  type NativeAttachment,
+  type NativeRecord,
+  type NativeTimeline,
+  TIMELINE_TYPES,
+} from '../native/binding.ts';
+import type { StopRecord } from '../record/stop-record.ts';
+import { type ThreadInfo, toThreadInfo } from './thread-info.ts';
+
+/** What each message on a channel of ours begins with. */
+export type CoordinatorMessage = {
+  /** The name of the coordinator. */
+  coordinator: string;
+  /** Which coordinator it is, where several have one name: unique in the process. */
+  coordinatorId: string;
+};
+
+/** What this needs of an Attachment. */
+export type Watched = {
+  readonly native: NativeAttachment;
+  setTeller(teller: { tell(): void } | undefined): number;
+  readonly errors: { toRecord(record: NativeRecord, isGiven: boolean): StopRecord };
+};
+
+type NativeEvent = NativeTimeline['events'][number];
+
+/** One event. What takes time to find out is a method. */
+export class CoordinatorEvent {
+  readonly about: CoordinatorMessage;
+  readonly type: (typeof TIMELINE_TYPES)[number] | undefined;
+  readonly native: NativeEvent;
+  readonly #watched: Watched;
+  /** Milliseconds since 1970. */
+  readonly #at: number;
+
+  constructor(about: CoordinatorMessage, watched: Watched, native: NativeEvent, startedAt: number) {
+    this.about = about;
+    this.type = TIMELINE_TYPES[native.type];
+    this.native = native;
+    this.#watched = watched;
+    this.#at = startedAt + native.at;
+  }
+
+  /** The record of the stop that the event is about; undefined if that was cleared since. */
+  nativeRecord(): NativeRecord | undefined {
+    const record = this.#watched.native.record();
+    return record?.generation === this.native.generation ? record : undefined;
+  }
+
+  /** As `nativeRecord`. The errors in it do not count as given. */
+  record(): StopRecord | undefined {
+    const record = this.nativeRecord();
+    return record && this.#watched.errors.toRecord(record, false);
+  }
+
+  /** The thread that the event is about. */
+  thread(): ThreadInfo {
+    const { name, kind, unobserved, threadId, threadStartedAt: startedAt } = this.native;
+    const alive = this.type !== 'ended';
+    const endedAt = alive ? 0 : this.#at;
+    const known = { name, kind, unobserved, alive, startedAt, endedAt, hasBegun: true };
+    return toThreadInfo(threadId === undefined ? known : { ...known, threadId });
+  }
+
+  /** The time from the stop to the event; 0 if the stop was cleared meanwhile. */
+  stopAgeMs(): number {
+    const stop = this.#watched.native.stop();
+    return stop === null ? 0 : Math.max(0, Math.round(stop.ageMs - (Date.now() - this.#at)));
+  }
+}
