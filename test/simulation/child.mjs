@@ -8,7 +8,7 @@ import { stories } from './stories.mjs';
 
 /** Lines of a story, so that it can be read. */
 const MOST_LINES = 120;
-const MOST_TRIES = 150;
+const MOST_TRIES = 50;
 
 const send = process.send.bind(process);
 await load(new URL(process.argv[2]));

@@ -20,6 +20,7 @@ let time;
 let allstop;
 /** The client's names of subjects and consumers, of all its connections. */
 let nuid;
+let natsClient;
 
 /** To be called once, before anything else, with the URL of the bundle (build.mjs). */
 export async function load(url) {
@@ -29,6 +30,7 @@ export async function load(url) {
   // Later imports of these take no time: they are there.
   for (const name of ['transport-node', 'jetstream', 'kv', 'obj']) await import(`@nats-io/${name}`);
   ({ nuid } = await import('@nats-io/nats-core'));
+  natsClient = await import('@nats-io/transport-node');
   allstop = await import(url.href);
   globalThis[Symbol.for('allstop:simulation')] = {
     currentCall: allstop.currentCall,
@@ -36,7 +38,9 @@ export async function load(url) {
   };
   await import('./later-tasks.mjs');
   serve(allstop);
-  process.on('warning', ({ message }) => tell('warning', { message: message.slice(0, 200) }));
+  process.on('warning', ({ code, message }) =>
+    tell('warning', { code, message: message.slice(0, 200) }),
+  );
 }
 
 /** A machine on which one process runs: a node or a program. It is started again when it dies. */
@@ -205,6 +209,36 @@ class Scene {
   }
 
   /** Ends a node in order, as SIGTERM does. */
+  /** Asks again and again what is wrong, as `allstop doctor --servers` does. */
+  _doctor({ everyMs, untilMs }, name) {
+    const { servers } = this.#connect;
+    const options = allstop.checkConnectionOptions(this.#connect);
+    const place = new Place(time, name);
+    const look = async () => {
+      while (time.ms < untilMs) {
+        await time.sleep(everyMs);
+        const from = time.ms;
+        try {
+          const own = { user: 'u', pass: this.#secret, reconnect: false, timeout: 2_000 };
+          const nats = await natsClient.connect({ servers, ...own });
+          const { checks } = await allstop.topologyOf(nats, CLUSTER, options);
+          await nats.close();
+          const bad = checks.filter(({ ok }) => !ok);
+          const problems = bad.map((each) => `${each.name} ${each.target ?? ''}: ${each.cause}`);
+          tell('doctor', { from, problems });
+        } catch (error) {
+          tell('no doctor', { message: error.message });
+        }
+      }
+    };
+    place.enter(() => void look());
+  }
+
+  /** INFO of the servers names addresses. */
+  _advertise({ addresses }) {
+    for (const server of this.#servers) server.advertise(addresses);
+  }
+
   _leave(_step, name) {
     const node = this.#nodes.get(name);
     const machine = this.#machines.get(name);
@@ -299,6 +333,15 @@ class Scene {
   }
 }
 
+/** When the last thing of a plan has begun, and the last fault is over. */
+const calmOf = ({ steps }) =>
+  Math.max(
+    ...steps.map(({ kind, at, ms = 0 }) => (kind === 'jump' || kind === 'doctor' ? at : at + ms)),
+  );
+
+const holdsUntil = ({ steps }) =>
+  Math.max(0, ...steps.flatMap(({ works = [] }) => works.map(({ untilMs = 0 }) => untilMs)));
+
 /** How long the functions of a plan take, one after the other. */
 function worksMs(plan) {
   const works = plan.steps.flatMap((step) => step.works ?? []);
@@ -314,10 +357,10 @@ export async function simulate(plan) {
   const restore = useNetwork(scene.network, () => time.place);
   let error;
   for (const step of plan.steps) time.later(step.at, () => scene.do(step));
-  const calm = Math.max(...plan.steps.map(({ at, ms = 0 }) => at + ms));
+  const calm = calmOf(plan);
   time.later(calm, () => tell('calm'));
   try {
-    await time.run(scene.ended(), calm + END_MS + worksMs(plan));
+    await time.run(scene.ended(), Math.max(calm, holdsUntil(plan)) + END_MS + worksMs(plan));
   } catch (caught) {
     error = caught;
     tell('unfinished', { error: caught.message });

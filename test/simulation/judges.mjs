@@ -13,6 +13,11 @@ const AWAY_MS = 45_000;
 /** Faults, and what else may cost a call an attempt or time. */
 const FAULTS = ['crash', 'freeze', 'cut', 'slow', 'serverCrash', 'secret', 'leave', 'full'];
 
+/** A client finds a server again, whose address it was given, within this time. */
+const RECONNECT_MS = 6_000;
+/** The doctor may take so long to notice. */
+const NOTICE_MS = 6_000;
+
 const by = (history, what) => history.filter((event) => event.what === what);
 
 /** When something was wrong: [from, to], with the time of recovery, joined where they overlap. */
@@ -42,6 +47,23 @@ function callsOf(history) {
   for (const event of by(history, 'settles')) calls.get(event.id)?.settled.push(event);
   for (const event of by(history, 'begins')) calls.get(event.id)?.begun.push(event);
   return calls;
+}
+
+/** When nodes served: [from, to] for each session. */
+function servingOf(history) {
+  const open = new Map();
+  const found = [];
+  const end = (name, at) => {
+    if (open.has(name)) found.push([open.get(name), at]);
+    open.delete(name);
+  };
+  for (const { what, place, name, at } of history) {
+    if (what === 'serving') open.set(place, at);
+    else if (what === 'session-over') end(place, at);
+    else if (what === 'dies' || what === 'exits') end(name, at);
+  }
+  for (const since of open.values()) found.push([since, Number.POSITIVE_INFINITY]);
+  return found;
 }
 
 /** How often the plan, and not a function, may have cost a call an attempt. */
@@ -134,15 +156,128 @@ export const judges = {
     });
   },
 
+  /** A variable has, at each read, what was added before, and nothing that comes later. */
+  countsRight(history) {
+    const calls = [...callsOf(history).values()].filter(({ kind }) => kind === 'add');
+    return by(history, 'read').flatMap(({ id, at, place, value }) => {
+      const from = by(history, 'reads').find((each) => each.id === id).at;
+      const own = calls.filter((each) => each.place === place);
+      const least = own.filter(({ settled }) =>
+        settled.some((s) => s.how === 'ok' && s.at <= from),
+      );
+      const most = own.filter((call) => call.at <= at);
+      if (value >= least.length && value <= most.length) return [];
+      return [`${id} read ${value}, not ${least.length} to ${most.length}`];
+    });
+  },
+
+  /** What is restored was saved last, and fits together; nothing that was added since is missing. */
+  restoresNewest(history) {
+    const found = [];
+    let last = 'none';
+    /** What may be restored: what was saved last, and what was begun since. */
+    let possible = new Set([last]);
+    const restores = new Map();
+    for (const { what, place, save, done, value } of history) {
+      if (what === 'saves') {
+        possible.add(save);
+        for (const each of restores.values()) each.add(save);
+      } else if (what === 'saved') {
+        last = save;
+        const all = [...possible];
+        possible = new Set(all.slice(all.indexOf(save)));
+      } else if (what === 'restores') restores.set(place, new Set(possible));
+      else if (what === 'restored') {
+        if (!restores.get(place)?.has(save)) {
+          found.push(`${place} restored ${save}, but ${last} was saved last`);
+        }
+        if (value !== done) found.push(`${place} restored ${value} beside ${done}`);
+        restores.delete(place);
+      } else if (what === 'trained' && value !== done) {
+        found.push(`${place} has ${value} after ${done} steps`);
+      }
+    }
+    return found;
+  },
+
+  /** No work of a program fails but for its end. */
+  worksOn(history, plan) {
+    const hasRivals = plan.steps.filter(({ kind }) => kind === 'program').length > 1;
+    return by(history, 'work fails')
+      .filter(({ how }) => !(hasRivals && how === 'FailedPreconditionError'))
+      .map(({ place, kind, how, message }) => `${place}: ${kind}: ${how} ${message}`);
+  },
+
+  /** A server that is back has its clients back soon, whatever it advertises. */
+  reconnectsSoon(history, plan) {
+    const crashes = plan.steps.filter(({ kind }) => kind === 'serverCrash');
+    const isAll = plan.steps.every(({ kind }) => kind === 'serverCrash' || !FAULTS.includes(kind));
+    if (!isAll) return [];
+    return crashes.flatMap((crash) => {
+      const until = crash.at + crash.ms + RECONNECT_MS;
+      const isAlone = crashes.every(
+        (each) => each === crash || each.at > until || each.at + each.ms < crash.at,
+      );
+      const downs = by(history, 'disconnected').filter(
+        ({ at }) => at >= crash.at && at <= crash.at + crash.ms,
+      );
+      return (isAlone ? downs : []).flatMap(({ at, place }) => {
+        const isBack = history.some(
+          (each) =>
+            each.place === place &&
+            ['connected', 'reconnected', 'is done'].includes(each.what) &&
+            each.at > at &&
+            each.at <= until,
+        );
+        return isBack ? [] : [`${place} was not back by ${until}`];
+      });
+    });
+  },
+
+  /** The doctor sees a problem while calls wait for nobody, and none when all is well. */
+  doctorKnows(history, plan) {
+    const calm = by(history, 'calm')[0]?.at ?? 0;
+    if (plan.steps.filter(({ kind }) => kind === 'program').length > 1) return [];
+    const serving = servingOf(history);
+    const isServed = (from, to) => serving.some(([since, until]) => since < to && until > from);
+    const isWrong = (from, to) =>
+      troubles(history, plan).some(([begins, ends]) => begins < to && ends > from);
+    const calls = [...callsOf(history).values()];
+    // The place of a worker that has died stays 'lost' until another takes it.
+    const hasLost = by(history, 'dies').length > 0;
+    const endsAt = by(history, 'is done')[0]?.at ?? Number.POSITIVE_INFINITY;
+    return by(history, 'doctor').flatMap(({ at, from, problems }) => {
+      const waits = calls.some(
+        (call) => call.at < from - NOTICE_MS && call.settled.every((each) => each.at > at),
+      );
+      if (waits && !isServed(from - NOTICE_MS, at) && problems.length === 0) {
+        return [`nothing at ${at}, and calls wait for nobody`];
+      }
+      const isWell =
+        !hasLost &&
+        from > calm + RECOVERY_MS &&
+        !isWrong(from, at) &&
+        isServed(from, at) &&
+        at < endsAt;
+      return isWell && problems.length > 0 ? [`at ${at}: ${problems[0]}`] : [];
+    });
+  },
+
   /** Some time after the last fault one program has the cluster, and the others know it. */
   hasOneHolder(history) {
     const calm = by(history, 'calm')[0]?.at ?? 0;
-    const holders = new Set(
-      by(history, 'settles')
-        .filter(({ at, how }) => how === 'ok' && at > calm + RECOVERY_MS)
-        .map(({ place }) => processOf(place)),
-    );
-    return holders.size > 1 ? [`${[...holders].join(' and ')} have the cluster`] : [];
+    // From its first to its last success a program has the cluster.
+    const holders = new Map();
+    for (const { at, place, how } of by(history, 'settles')) {
+      if (how !== 'ok' || at <= calm + RECOVERY_MS) continue;
+      const name = processOf(place);
+      holders.set(name, [holders.get(name)?.[0] ?? at, at]);
+    }
+    const spans = [...holders].toSorted(([, [one]], [, [other]]) => one - other);
+    return spans.slice(1).flatMap(([name, [from]], at) => {
+      const [before, [, to]] = spans[at];
+      return from < to ? [`${before} and ${name} have the cluster`] : [];
+    });
   },
 
   /** A program that has learnt of its end writes nothing any more. */
@@ -151,7 +286,7 @@ export const judges = {
     const found = [];
     for (const { at, place, what, how, by: who, subject } of history) {
       const program = what === 'stored' ? who : processOf(place);
-      const isEnd = (what === 'settles' || what === 'mapped') && how === 'FailedPreconditionError';
+      const isEnd = how === 'FailedPreconditionError';
       if (isEnd && !learnt.has(program)) learnt.set(program, at);
       if (what === 'stored' && learnt.get(program) < at) found.push(`${program} wrote ${subject}`);
     }
@@ -165,7 +300,8 @@ export const judges = {
 
   /** Nothing is thrown that nobody catches, and nobody is warned of what is right. */
   isQuiet(history) {
-    return [...by(history, 'uncaught'), ...by(history, 'warning')].map(
+    const warnings = by(history, 'warning').filter(({ code }) => code !== 'ALLSTOP_NO_WORKER');
+    return [...by(history, 'uncaught'), ...warnings].map(
       ({ place, what, error, message }) => `${place}: ${what} ${error ?? message}`,
     );
   },
@@ -176,7 +312,7 @@ export const judges = {
     const clients = by(history, 'over').flatMap((each) => each.clients);
     const sum = clients.reduce((total, each) => total + each, 0);
     // Each has one connection; the last of one that has died may not be given up yet.
-    const most = 2 * processes + by(history, 'dies').length;
+    const most = 2 * processes + by(history, 'dies').length + 1;
     return sum > most ? [`${sum} clients of ${processes} processes`] : [];
   },
 };

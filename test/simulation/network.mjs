@@ -174,12 +174,10 @@ export function dial(network, place, address, listener, answer) {
   const { bind = (fn) => fn } = network.clock;
   const done = bind(answer);
   const server = network.serverAt(address);
-  const [there, back] = [
-    network.way(host, server ?? address),
-    network.way(server ?? address, host),
-  ];
+  if (server === undefined) return; // nobody answers there
+  const [there, back] = [network.way(host, server), network.way(server, host)];
   there.carry(64, () => {
-    if (server?.isUp !== true) {
+    if (!server.isUp) {
       back.carry(64, () => done(refused(address)));
       return;
     }

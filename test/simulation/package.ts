@@ -1,5 +1,6 @@
 /** What the simulation uses of the package, in one bundle (build.mjs). */
 
+export { topologyOf } from '../../lib/cli/doctor/network/topology.ts';
 export * from '../../lib/cluster/index.ts';
 export { Attachment, attachmentOf } from '../../lib/coordinator/attachment.ts';
 export { Coordinator } from '../../lib/coordinator/coordinator.ts';

@@ -5,6 +5,8 @@ import { randomOf } from './time.mjs';
 const FAULTS_FROM_MS = 2_000;
 const FAULTS_TO_MS = 40_000;
 const WORKS_TO_MS = 45_000;
+/** How long programs hold the cluster after the last fault: by then all has to be as it was. */
+const AFTER_MS = 30_000;
 
 class Dice {
   #random;
@@ -27,7 +29,7 @@ class Dice {
   }
 }
 
-const works = {
+const someWork = {
   calls: (dice) => ({
     ...dice.one([
       { count: dice.number(3, 40), ms: dice.one([1, 50, 500]) },
@@ -57,8 +59,8 @@ const works = {
 };
 
 function workOf(dice) {
-  const kind = dice.one(Object.keys(works));
-  return { kind, at: dice.number(0, 20_000), ...works[kind](dice) };
+  const kind = dice.one(Object.keys(someWork));
+  return { kind, at: dice.number(0, 20_000), ...someWork[kind](dice) };
 }
 
 const faults = {
@@ -88,33 +90,144 @@ const faults = {
   secret: (dice) => ({ secret: `secret ${dice.number(0, 1_000)}` }),
 };
 
+/** Adds faults to the plan, of these kinds. */
+function storm({ dice, around, steps }, most, kinds = Object.keys(faults)) {
+  for (let left = dice.number(0, most + 1); left > 0; left -= 1) {
+    const kind = dice.one(kinds);
+    const at = dice.number(FAULTS_FROM_MS, FAULTS_TO_MS);
+    steps.push({ kind, at, ...faults[kind](dice, around) });
+  }
+}
+
+/** Parts one server of three from the others: alone it is no leader. */
+function part({ dice, around: { servers }, steps }, at, ms) {
+  const first = dice.number(0, servers.length);
+  const [from, ...others] = servers.map((_, place) => servers[(first + place) % servers.length]);
+  for (const to of others) steps.push({ kind: 'cut', at, from, to, ms, isOneWay: false });
+}
+
+const someTime = (dice) => dice.number(FAULTS_FROM_MS, FAULTS_TO_MS);
+
+/** What a plan is about, besides works that go on. */
+const acts = {
+  storm(scene) {
+    storm(scene, 6);
+    const { dice, around } = scene;
+    if (around.servers.length === 3 && dice.is(0.7)) {
+      part(scene, someTime(dice), dice.number(500, 20_000));
+    }
+  },
+
+  /** Another program takes the cluster, perhaps while the servers do not reach each other. */
+  rival(scene) {
+    const { dice, around, steps } = scene;
+    const at = someTime(dice);
+    const work = { ...workOf(dice), at: dice.number(0, 5_000) };
+    const onHeld = dice.one(['takeOver', 'takeOver', 'takeOver', 'standBy', 'refuse']);
+    const own = [work, { kind: 'hold', at: 0 }];
+    steps.push({ kind: 'program', name: 'p2', at, onHeld, works: own });
+    around.machines.push('p2');
+    if (around.servers.length === 3)
+      part(scene, at - dice.number(100, 2_000), dice.number(500, 8_000));
+    storm(scene, 2);
+  },
+
+  /** Functions that kill the process of their worker, beside others. */
+  poison({ dice, around, steps, works: own }) {
+    for (const step of steps) if (step.kind === 'node') step.slots = dice.number(2, 5);
+    own.push({
+      kind: 'poison',
+      at: dice.number(2_000, 10_000),
+      count: dice.number(1, 4),
+      everyMs: 500,
+    });
+    own.push({ kind: 'calls', at: 1_000, count: 30, everyMs: 100, ms: dice.number(500, 2_000) });
+    around.nodes.length = 0;
+  },
+
+  /** A program that counts in a variable, and saves it, is killed, or taken over, and goes on. */
+  training(scene) {
+    const { dice, around, steps, works: own } = scene;
+    steps.push({ kind: 'node', name: 'ps1', at: 0, job: 'ps', slots: 1 });
+    const work = {
+      kind: 'training',
+      at: 0,
+      count: dice.number(10, 60),
+      everyMs: dice.number(50, 800),
+    };
+    own.push(work, { kind: 'adds', at: 1_000, count: dice.number(5, 30), everyMs: 50, ms: 20 });
+    if (dice.is(0.5)) {
+      const works = [{ ...work }, { kind: 'hold', at: 0 }];
+      steps.push({ kind: 'program', name: 'p2', at: someTime(dice), works });
+      around.machines.push('p2');
+      const ms = dice.number(2_000, 12_000);
+      if (dice.is(0.7)) steps.push({ kind: 'freeze', name: 'p1', at: steps.at(-1).at - 500, ms });
+    } else around.nodes.push('p1');
+    storm(scene, 3, ['crash', 'freeze', 'slow', 'jump']);
+  },
+
+  /** Nodes leave in order, and new ones come; perhaps there is none for a while. */
+  scale({ dice, around: { nodes }, steps, works: own }) {
+    own.push({ kind: 'calls', at: 500, count: 60, everyMs: 500, ms: 100 });
+    const leaving = dice.is(0.4) ? nodes : nodes.slice(0, dice.number(1, nodes.length + 1));
+    const at = dice.number(5_000, 15_000);
+    for (const name of leaving) steps.push({ kind: 'leave', name, at: at + dice.number(0, 3_000) });
+    for (const [no] of leaving.entries()) {
+      const slots = dice.number(1, 4);
+      steps.push({ kind: 'node', name: `m${no}`, at: at + dice.number(1_000, 25_000), slots });
+    }
+  },
+
+  /** A new version of the module, with one more function, beside the old one. */
+  deploy({ dice, around: { nodes }, steps, works: own }) {
+    const at = dice.number(4_000, 10_000);
+    steps.push({ kind: 'node', name: 'later', at, slots: 2, isLater: true });
+    if (dice.is(0.5)) steps.push({ kind: 'leave', name: dice.one(nodes), at: at + 3_000 });
+    const work = { kind: 'calls', at: at + 5_000, count: 8, everyMs: 300, ms: 50 };
+    own.push({ ...work, name: 'renamed' });
+  },
+
+  /** The servers advertise addresses that nobody reaches, and are started again. */
+  advertised({ dice, around: { servers }, steps }) {
+    const others = Array.from({ length: dice.number(2, 7) }, (_, at) => `10.9.9.${at}:4222`);
+    steps.push({ kind: 'advertise', at: 0, addresses: others });
+    for (let left = dice.number(1, 4); left > 0; left -= 1) {
+      const ms = dice.number(200, 2_000);
+      steps.push({ kind: 'serverCrash', name: dice.one(servers), at: someTime(dice), ms });
+    }
+  },
+};
+
+const USUAL = ['storm', 'storm', 'storm'];
+
 export function planOf(seed) {
   const dice = new Dice(seed);
   const count = dice.one([1, 1, 3]);
   const servers = Array.from({ length: count }, (_, at) => `s${at + 1}`);
   const nodes = Array.from({ length: dice.number(1, 5) }, (_, at) => `n${at + 1}`);
-  const machines = [...nodes, 'p1'];
   const steps = nodes.map((name) => ({
     kind: 'node',
     name,
     at: dice.number(0, 3_000),
     slots: dice.number(1, 4),
   }));
-  const own = Array.from({ length: dice.number(2, 6) }, () => workOf(dice));
-  const hold = { kind: 'hold', at: 0, untilMs: WORKS_TO_MS };
-  steps.push({ kind: 'program', name: 'p1', at: dice.number(0, 2_000), works: [...own, hold] });
-  const around = { nodes, machines, servers };
-  for (let left = dice.number(0, 6); left > 0; left -= 1) {
-    const kind = dice.one(Object.keys(faults));
-    const at = dice.number(FAULTS_FROM_MS, FAULTS_TO_MS);
-    steps.push({ kind, at, ...faults[kind](dice, around) });
+  const own = Array.from({ length: dice.number(1, 5) }, () => workOf(dice));
+  const around = { nodes, machines: [...nodes, 'p1'], servers };
+  const act = dice.one([...Object.keys(acts), ...USUAL]);
+  acts[act]({ dice, around, steps, works: own });
+  own.push({ kind: 'hold', at: 0 });
+  steps.push({ kind: 'program', name: 'p1', at: dice.number(0, 2_000), works: own });
+  const calm = Math.max(...steps.map(({ kind, at, ms = 0 }) => (kind === 'jump' ? at : at + ms)));
+  const untilMs = Math.max(WORKS_TO_MS, calm + AFTER_MS);
+  for (const work of steps.flatMap(({ works: all = [] }) => all)) {
+    if (work.kind === 'hold') work.untilMs = untilMs;
   }
-  // Between servers: whoever is alone there is no leader.
-  if (count === 3 && dice.is(0.7)) {
-    const [from, ...others] = [...servers.slice(dice.number(0, 3)), ...servers].slice(0, 3);
-    const at = dice.number(FAULTS_FROM_MS, FAULTS_TO_MS);
-    const ms = dice.number(500, 20_000);
-    for (const to of others) steps.push({ kind: 'cut', at, from, to, ms, isOneWay: false });
-  }
-  return { seed: String(seed), servers: count, replicas: count, steps };
+  steps.push({
+    kind: 'doctor',
+    name: 'doc',
+    at: 4_000,
+    everyMs: dice.number(3_000, 9_000),
+    untilMs,
+  });
+  return { seed: String(seed), act, servers: count, replicas: count, steps };
 }

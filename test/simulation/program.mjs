@@ -14,13 +14,15 @@ const facts = (error) => ({
 
 class Program {
   #cluster;
+  #Checkpoint;
   #time;
   #count = 0;
   /** This program has learnt that another has the cluster. */
   #isLost = false;
 
-  constructor(cluster, time) {
+  constructor(cluster, Checkpoint, time) {
     this.#cluster = cluster;
+    this.#Checkpoint = Checkpoint;
     this.#time = time;
   }
 
@@ -53,9 +55,9 @@ class Program {
     await Promise.all(all);
   }
 
-  async calls({ count, everyMs, ms, options = {} }) {
+  async calls({ count, everyMs, ms, name = 'square', options = {} }) {
     await this.#every(count, everyMs, (number) =>
-      this.#call('run', (id) => this.#cluster.run('square', [{ id, number, ms }], options), {
+      this.#call('run', (id) => this.#cluster.run(name, [{ id, number, ms }], options), {
         is: number * number,
       }),
     );
@@ -94,11 +96,7 @@ class Program {
       ms,
     }));
     try {
-      let at = 0;
-      for await (const value of this.#cluster.map('square', items)) {
-        tell('item', { id, at, value });
-        at += 1;
-      }
+      for await (const value of this.#cluster.map('square', items)) tell('item', { id, value });
       tell('mapped', { id, how: 'ok' });
     } catch (error) {
       if (error?.name === 'FailedPreconditionError') this.#isLost = true;
@@ -117,6 +115,53 @@ class Program {
     });
   }
 
+  /** Adds to a variable from many functions at once, and reads it meanwhile. */
+  async adds({ count, everyMs, ms }) {
+    const name = 'count';
+    const variable = await this.#cluster.variable(name, 0);
+    const add = (id) => this.#cluster.run('add', [{ id, name, ms }]);
+    const read = async () => {
+      const id = this.#id;
+      tell('reads', { id });
+      tell('read', { id, value: await variable.read() });
+    };
+    await this.#every(count, everyMs, async (at) => {
+      await Promise.all([this.#call('add', add), at % 3 === 0 && read()]);
+    });
+    await read();
+  }
+
+  /** Counts in a variable, saves it now and then, and begins with what was saved last. */
+  async training({ count, everyMs }) {
+    const name = 'sum';
+    let [done, save] = [0, 'none'];
+    const variable = await this.#cluster.variable(name, 0);
+    const checkpoint = new this.#Checkpoint(this.#cluster, {
+      bucket: 'checkpoints',
+      state: () => ({ done, save }),
+      load: (state) => {
+        ({ done, save } = state);
+      },
+    });
+    tell('restores');
+    await checkpoint.restoreLatest();
+    tell('restored', { save, done, value: await variable.read() });
+    while (done < count) {
+      const add = (id) => this.#cluster.run('add', [{ id, name, ms: 5 }]);
+      await this.#call('step', add);
+      if (this.#isLost) return;
+      done += 1;
+      if (done % 3 === 0) {
+        save = this.#id;
+        tell('saves', { save, done });
+        await checkpoint.save(done);
+        tell('saved', { save });
+      }
+      await this.#time.sleep(everyMs);
+    }
+    tell('trained', { done, value: await variable.read() });
+  }
+
   /** Calls a function now and then, as long as this program has the cluster. */
   async hold({ untilMs }) {
     while (this.#time.ms < untilMs && !this.#isLost) {
@@ -130,7 +175,10 @@ class Program {
     await Promise.all(
       works.map(async ({ kind, at, ...work }) => {
         await this.#time.sleep(at);
-        await this[kind](work);
+        await this[kind](work).catch((error) => {
+          if (error?.name === 'FailedPreconditionError') this.#isLost = true;
+          tell('work fails', { kind, ...facts(error) });
+        });
       }),
     );
     tell('is done', { isLost: this.#isLost });
@@ -138,14 +186,14 @@ class Program {
 }
 
 export async function runProgram({ allstop, strategy, works, time }) {
-  const { ClusterCoordinator, NatsStrategy, NatsResults } = allstop;
+  const { Checkpoint, ClusterCoordinator, NatsStrategy, NatsResults } = allstop;
   const { servers, connect, replicas } = strategy;
   const results = new NatsResults({ servers, connect, bucket: 'results', replicas });
   const cluster = new ClusterCoordinator(new NatsStrategy(strategy), { results });
   for (const event of ['disconnected', 'reconnected', 'workerLost', 'workerRestored']) {
     cluster.on(event, () => tell(event));
   }
-  const program = new Program(cluster, time);
+  const program = new Program(cluster, Checkpoint, time);
   await program.run(works);
   await cluster.close().catch((error) => tell('close fails', facts(error)));
 }

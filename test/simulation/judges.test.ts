@@ -1,0 +1,231 @@
+/** The judges of the simulation: they accept a right history, and each rejects what it is there for. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'vitest';
+import { type Event, judge, judges, type Plan } from './judges.mjs';
+
+const event = (at: number, place: string, what: string, facts: object = {}): Event => ({
+  at,
+  place,
+  what,
+  ...facts,
+});
+
+const program = (name: string, at: number) => ({ kind: 'program', name, at });
+const node = { kind: 'node', name: 'n1', at: 0 };
+const alone: Plan = { steps: [node, program('p1', 0)] };
+const rivals: Plan = { steps: [node, program('p1', 0), program('p2', 9_000)] };
+
+const call = (
+  id: string,
+  at: number,
+  kind: string,
+  facts: object = {},
+  settled?: object,
+): Event[] => {
+  const place = id.split('/')[0] as string;
+  return [
+    event(at, place, 'calls', { id, kind, ...facts }),
+    event(at + 1, 'n1/worker:0', 'begins', { id, attempt: 1 }),
+    event(at + 9, 'n1/worker:0', 'ends', { id: (facts as { key?: string }).key ?? id }),
+    ...(settled === undefined ? [] : [event(at + 10, place, 'settles', { id, ...settled })]),
+  ];
+};
+
+/** All that goes right. `more`: what happens in the middle of it. */
+const history = (...more: Event[]): Event[] => [
+  event(0, 'world', 'process', { name: 'n1' }),
+  event(0, 'world', 'process', { name: 'p1' }),
+  event(5, 'n1', 'serving'),
+  ...call('p1/1', 10, 'run', { is: 4 }, { how: 'ok', value: 4 }),
+  ...call('p1/2', 30, 'run', { is: 9, isCancelled: true }, { how: 'AbortError' }),
+  ...call('p1/3', 40, 'poison', {}, { how: 'UnavailableError', message: 'ran 4 times' }),
+  ...call('p1/4', 60, 'keyed', { is: 1, key: 'k' }, { how: 'ok', value: 1 }),
+  event(70, 'p1', 'maps', { id: 'p1/m', count: 2 }),
+  event(71, 'p1', 'item', { id: 'p1/m', value: 0 }),
+  event(72, 'p1', 'item', { id: 'p1/m', value: 1 }),
+  event(73, 'p1', 'mapped', { id: 'p1/m', how: 'ok' }),
+  ...call('p1/5', 80, 'add', {}, { how: 'ok' }),
+  event(100, 'p1', 'reads', { id: 'p1/r' }),
+  event(101, 'p1', 'read', { id: 'p1/r', value: 1 }),
+  event(110, 'p1', 'restores'),
+  event(111, 'p1', 'restored', { save: 'none', done: 0, value: 0 }),
+  event(120, 'p1', 'saves', { save: 's1', done: 3 }),
+  event(121, 'p1', 'saved', { save: 's1' }),
+  event(122, 'world', 'stored', { by: 'p1', subject: '$KV.a.run' }),
+  ...more,
+  event(10_000, 'world', 'calm'),
+  event(40_000, 'doc', 'doctor', { from: 39_900, problems: [] }),
+  ...call('p1/6', 50_000, 'run', { is: 4 }, { how: 'ok', value: 4 }),
+  event(60_000, 'p1', 'is done'),
+  event(60_010, 'world', 'exits', { name: 'p1' }),
+  event(60_020, 'world', 'over', { clients: [2] }),
+];
+
+const changed = (what: string, id: string, facts: object): Event[] =>
+  history().map((each) => (each.what === what && each['id'] === id ? { ...each, ...facts } : each));
+const without = (what: string, id: string): Event[] =>
+  history().filter((each) => each.what !== what || each['id'] !== id);
+
+const lost = { how: 'FailedPreconditionError', message: 'taken over' };
+const crash = { kind: 'serverCrash', name: 's1', at: 1_000, ms: 500 };
+const rival = (at: number): Event[] => call('p2/1', at, 'run', { is: 4 }, { how: 'ok', value: 4 });
+
+const wrong: Record<string, [what: string, history: Event[], plan?: Plan][]> = {
+  settlesOnce: [
+    [
+      'a call that settles twice',
+      history(event(200, 'p1', 'settles', { id: 'p1/1', how: 'ok', value: 4 })),
+    ],
+    ['a call that never settles', without('settles', 'p1/1')],
+  ],
+  isRight: [
+    ['a wrong result', changed('settles', 'p1/1', { value: 5 })],
+    ['no result', changed('settles', 'p1/1', { value: undefined })],
+    ['the result of another key', changed('settles', 'p1/4', { value: 2 })],
+  ],
+  mapsInOrder: [
+    ['a missing item', without('item', 'p1/m')],
+    ['an item twice', history(event(200, 'p1', 'item', { id: 'p1/m', value: 1 }))],
+    ['a wrong item', changed('item', 'p1/m', { value: 7 })],
+  ],
+  sparesInnocents: [
+    [
+      'an innocent that fails',
+      changed('settles', 'p1/1', { how: 'UnavailableError', message: 'died' }),
+    ],
+    ['an abort that nobody asked for', changed('settles', 'p1/1', { how: 'AbortError' })],
+    [
+      'a deadline that nobody has set',
+      changed('settles', 'p1/1', { how: 'DeadlineExceededError' }),
+    ],
+    ['a takeover without a rival', changed('settles', 'p1/1', lost)],
+    ['an unknown error', changed('settles', 'p1/1', { how: 'TypeError' })],
+    ['a poison that succeeds', changed('settles', 'p1/3', { how: 'ok', value: undefined })],
+    ['a map that fails', changed('mapped', 'p1/m', { how: 'UnavailableError' })],
+    [
+      'a cluster that gives up after a second',
+      changed('settles', 'p1/1', {
+        how: 'UnavailableError',
+        message: 'not available for 60000 ms',
+      }),
+      { steps: [...alone.steps, crash] },
+    ],
+  ],
+  beginsSeldom: [
+    [
+      'an innocent that begins three times',
+      history(...[2, 3].map((attempt) => event(200, 'n1', 'begins', { id: 'p1/1', attempt }))),
+    ],
+    [
+      'a poison that begins five times',
+      history(
+        ...[2, 3, 4, 5].map((attempt) => event(200, 'n1', 'begins', { id: 'p1/3', attempt })),
+      ),
+    ],
+  ],
+  makesKeysOnce: [['a key that is made twice', history(event(200, 'n1', 'ends', { id: 'k' }))]],
+  hasOneHolder: [
+    ['two that have the cluster', history(...rival(26_000), ...rival(55_000).slice(-1)), rivals],
+  ],
+  writesNothingLost: [
+    [
+      'a write of a program that knows of its end',
+      history(
+        ...call('p1/9', 300, 'run', { is: 1 }, lost),
+        event(500, 'world', 'stored', { by: 'p1', subject: '$O.checkpoints.M.x' }),
+      ),
+      rivals,
+    ],
+  ],
+  ends: [
+    ['a program that does not end', history(event(200, 'world', 'unfinished', { error: 'late' }))],
+  ],
+  isQuiet: [
+    ['an error that nobody caught', history(event(200, 'n1', 'uncaught', { error: 'Error' }))],
+    ['a warning', history(event(200, 'p1', 'warning', { message: 'leak' }))],
+  ],
+  isBounded: [['clients that stay', history(event(200, 'world', 'over', { clients: [9] }))]],
+  countsRight: [
+    ['an update that is lost', changed('read', 'p1/r', { value: 0 })],
+    ['an update that counts twice', changed('read', 'p1/r', { value: 2 })],
+  ],
+  restoresNewest: [
+    [
+      'an older checkpoint',
+      history(
+        event(200, 'p1', 'saves', { save: 's2', done: 6 }),
+        event(201, 'p1', 'saved', { save: 's2' }),
+        event(300, 'p1~2', 'restores'),
+        event(301, 'p1~2', 'restored', { save: 's1', done: 3, value: 3 }),
+      ),
+    ],
+    [
+      'none, though one was saved',
+      history(
+        event(300, 'p1~2', 'restores'),
+        event(301, 'p1~2', 'restored', { save: 'none', done: 0, value: 0 }),
+      ),
+    ],
+    [
+      'a state beside other variables',
+      history(
+        event(300, 'p1~2', 'restores'),
+        event(301, 'p1~2', 'restored', { save: 's1', done: 3, value: 4 }),
+      ),
+    ],
+    ['a sum that is wrong', history(event(300, 'p1', 'trained', { done: 6, value: 5 }))],
+  ],
+  worksOn: [
+    [
+      'a work that fails',
+      history(event(200, 'p1', 'work fails', { kind: 'adds', how: 'TypeError' })),
+    ],
+    [
+      'a takeover without a rival',
+      history(event(200, 'p1', 'work fails', { kind: 'adds', ...lost })),
+    ],
+  ],
+  reconnectsSoon: [
+    [
+      'a node that looks for the server too long',
+      history(event(1_100, 'n1', 'disconnected'), event(9_000, 'n1', 'connected')),
+      { steps: [...alone.steps, crash] },
+    ],
+  ],
+  doctorKnows: [
+    [
+      'a doctor who sees nothing',
+      [
+        ...history(event(150, 'world', 'dies', { name: 'n1', why: 'kill -9' })),
+        event(61_000, 'p1', 'calls', { id: 'p1/8', kind: 'run' }),
+        event(70_000, 'doc', 'doctor', { from: 69_900, problems: [] }),
+      ],
+    ],
+    [
+      'a doctor who sees what is not',
+      history(event(41_000, 'doc', 'doctor', { from: 40_900, problems: ['task worker:0: left'] })),
+    ],
+  ],
+};
+
+test('accept what goes right', () => {
+  assert.deepEqual(judge(history(), alone), []);
+  const taken = history(
+    ...call('p1/9', 300, 'run', { is: 1 }, lost),
+    ...rival(400),
+    event(500, 'world', 'stored', { by: 'p2', subject: '$KV.a.run' }),
+  ).filter(({ id, at }) => id !== 'p1/6' && at !== 60_000);
+  assert.deepEqual(judge(taken, rivals), []);
+});
+
+test('have each a history that only they reject', () => {
+  assert.deepEqual(Object.keys(wrong).toSorted(), Object.keys(judges).toSorted());
+});
+
+describe.each(Object.entries(wrong))('%s rejects', (name, cases) => {
+  test.each(cases)('%s', (_what, planted, plan = alone) => {
+    const of = judges[name];
+    assert.ok(of !== undefined && of(planted, plan).length > 0);
+  });
+});
