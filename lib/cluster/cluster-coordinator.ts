@@ -17,6 +17,7 @@ import type { Coordinator } from '../coordinator/coordinator.ts';
 import { counted } from '../coordinator/words.ts';
 import { clusterClosed } from '../errors/cluster-closed.ts';
 import {
+  CancelledError,
   DeadlineExceededError,
   FailedPreconditionError,
   InvalidArgumentError,
@@ -42,9 +43,9 @@ import type {
 } from '../pool/calls/signatures.ts';
 import { argumentsOf, makeCall } from '../pool/queue/call.ts';
 import { ChangeListeners } from '../pool/queue/change-listeners.ts';
-import type { Call, Closure } from '../pool/queue/closure.ts';
+import type { Closure } from '../pool/queue/closure.ts';
 import { ClosureQueue } from '../pool/queue/closure-queue.ts';
-import { ClosureRules, cancelledBy } from '../pool/queue/closure-rules.ts';
+import { ClosureRules, stopError } from '../pool/queue/closure-rules.ts';
 import { Datasets } from '../pool/queue/datasets.ts';
 import {
   type AnyFunction,
@@ -53,15 +54,16 @@ import {
 } from '../pool/queue/module-exports.ts';
 import { NameResolver } from '../pool/queue/name-resolver.ts';
 import type { PerWorkerDataset } from '../pool/queue/per-worker.ts';
-import { whenReady } from '../pool/queue/readiness.ts';
+import { type NeverReady, whenReady } from '../pool/queue/readiness.ts';
 import type { RemoteValue } from '../pool/queue/remote-value.ts';
-import type { Engine, Strategy, WorkerInfo } from '../pool/queue/strategy.ts';
+import type { Engine, EngineEvent, Strategy, WorkerInfo } from '../pool/queue/strategy.ts';
 import { inTime } from '../pool/queue/time-limits.ts';
 import { giveFailure } from '../pool/queue/unseen-functions.ts';
 import { clusterCoordinator } from '../pool/worker/coordinator-of-cluster.ts';
 import { moduleFingerprint } from '../pool/worker/module/fingerprint.ts';
 import { refuseOwnModule } from '../pool/worker/module/own-module.ts';
-import type { ClusterEvents } from './cluster-events.ts';
+import { CallGroup } from './call-group.ts';
+import type { ClusterEvents, Retry } from './cluster-events.ts';
 import {
   type CloseOptions,
   type ClusterCoordinatorOptions,
@@ -132,6 +134,7 @@ export class ClusterCoordinator<M extends object = any>
   readonly coordinator: Coordinator;
   readonly #queue: ClosureQueue<Closure>;
   readonly #rules: ClosureRules;
+  readonly #group: CallGroup<Closure>;
   readonly #engine: Engine;
   readonly #resolver: NameResolver;
   readonly #functions: ModuleExports;
@@ -161,7 +164,7 @@ export class ClusterCoordinator<M extends object = any>
       cluster.#hook = coordinator.onStop(close, { name: 'pool' });
     };
     showAs(ClusterCoordinator.prototype, (cluster) => ({
-      facts: [...cluster.#rules.shown, counted(cluster.#engine.workers.length, 'worker')],
+      facts: [...cluster.#shown, counted(cluster.#engine.workers.length, 'worker')],
     }));
   }
 
@@ -187,42 +190,38 @@ export class ClusterCoordinator<M extends object = any>
     this.coordinator = clusterCoordinator(undefined, parent);
     this.#queue = new ClosureQueue<Closure>(maxQueued, maxQueuedBytes, {
       onWork: () => this.#engine.wake(),
-      onFailure: cancelledBy,
+      onOut: (closure) => {
+        this.#group.left(closure);
+        this.#updateNeeded();
+        this.#checkIdle();
+      },
     });
+    this.#group = new CallGroup(this.#queue, (closure, reason) =>
+      this.#engine.cancel(closure, { reason, replace: false }),
+    );
     const { coordinator } = this;
     const variables = new ClusterVariables(this, () => this.#engine);
     this.#rules = new ClosureRules(
       { queue: this.#queue, coordinator, cancelGraceMs, retries, variables },
       {
         cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
-        prepare: (worker) => this.#datasets.prepareAll(worker),
-        onLeft: () => {
-          this.#updateNeeded();
-          this.#checkIdle();
-        },
+        resources: () => this.#datasets.resources,
         onChange: () => {
+          this.#updateNeeded();
           this.#changes.notify();
           queueMicrotask(() => this.#updateCapacity());
         },
         onRun: (closure, microseconds) => this.#statistics.onRun(closure, microseconds),
         onRetry: (closure, attempt, cause) => {
           this.#statistics.onRetry(closure);
-          this.#tell('retry', { name: (closure.work as Call).name, attempt, cause });
+          this.#tell('retry', { name: closure.work.name, attempt, cause });
         },
         whyNowhere: (placement) => this.#engine.whyNowhere(placement),
-        onWorkerStarted: (worker) => {
-          publishWorker(coordinator, 'started', worker);
-          this.#tell('workerStarted', worker);
-        },
-        onWorkerLost: (worker, error) => {
-          publishWorker(coordinator, 'lost', worker, error);
-          this.#tell('workerLost', worker, error);
-        },
-        onDisconnected: (error) => this.#tell('disconnected', error),
-        onReconnected: () => this.#tell('reconnected'),
-        onWorkerStuck: (worker) => {
-          publishWorker(coordinator, 'stuck', worker);
-          this.#tell('workerStuck', worker);
+        onEvent: (...event) => {
+          if (event[0] !== 'disconnected' && event[0] !== 'reconnected') {
+            publishWorker(coordinator, ...event);
+          }
+          this.#tell(...event);
         },
       },
     );
@@ -232,9 +231,8 @@ export class ClusterCoordinator<M extends object = any>
       keepAlive: (promise) => this.#wait(promise),
     });
     this.#datasets = new Datasets(this, {
-      workers: () => this.#engine.indexes,
-      prepare: (closure, worker) => this.#queue.putTagged(closure, worker),
-      refusal: () => this.#rules.refusal,
+      prepare: (resource) => this.#engine.prepare(resource),
+      end: () => this.#queue.end,
       onDefined: () => this.#changes.notify(),
       forget: (id) => this.#engine.forget(id),
     });
@@ -244,16 +242,15 @@ export class ClusterCoordinator<M extends object = any>
     });
     this.#calls = new Calls({
       cluster: this,
-      coordinator,
-      queue: this.#queue,
+      group: this.#group,
       rules: this.#rules,
       resolver: this.#resolver,
       datasets: this.#datasets,
       owner: {
+        coordinator,
         events: beginClosureEvents(attachmentOf(this.coordinator)),
-        onSettled: (closure, state) => this.#statistics.onSettled(closure, state),
+        onSettled: (closure, outcome) => this.#statistics.onSettled(closure, outcome),
         onOver: ({ id }) => this.#variables.forget(id),
-        cancel: (closure, value) => this.#rules.decide(closure, { state: 'cancelled', value }),
       },
       retries,
       results: results && {
@@ -275,7 +272,7 @@ export class ClusterCoordinator<M extends object = any>
     this.#variables = this.#engine.variables?.(this) ?? variables;
     variablesOf.set(this, this.#variables);
     used.add(strategy);
-    const stop = (): void => this.#rules.stop(); // now, if the signal has aborted already
+    const stop = (): void => this.#stop(); // now, if the signal has aborted already
     if (coordinator.shouldStop()) stop();
     else coordinator.signal.addEventListener('abort', stop);
     this.#updateNeeded();
@@ -291,9 +288,9 @@ export class ClusterCoordinator<M extends object = any>
   stats(): ClusterStats {
     const { ready: completed, failed, cancelled } = this.#statistics.counts;
     return {
-      queued: this.#queue.queued + this.#queue.delayed,
-      held: this.#queue.held,
-      inFlight: this.#queue.inFlight.size,
+      queued: this.#queue.queued + this.#queue.count('delayed'),
+      held: this.#queue.count('held'),
+      inFlight: this.#queue.count('in-flight'),
       completed,
       failed,
       cancelled,
@@ -443,14 +440,14 @@ export class ClusterCoordinator<M extends object = any>
     const joined = this.#resolver.after(async () => {
       if (call.hasLeft) return;
       const kept = this.#calls.keyed?.settled();
-      await this.#queue.join((leave) => {
+      await this.#group.join((leave) => {
         call.leave = leave;
       });
       await kept; // results may still have to be stored
     });
     const tooLate = (): Error =>
       new DeadlineExceededError(
-        `join() timed out after ${timeoutMs} ms (options.timeoutMs): ${this.#queue.queued} functions are queued, ${this.#queue.inFlight.size} have not ended`,
+        `join() timed out after ${timeoutMs} ms (options.timeoutMs): ${this.#queue.queued} functions are queued, ${this.#queue.count('in-flight')} have not ended`,
       );
     try {
       await this.#wait(inTime(joined, limits, tooLate));
@@ -471,7 +468,7 @@ export class ClusterCoordinator<M extends object = any>
   done(): Promise<boolean> {
     this.#hearStop();
     const done = async (): Promise<boolean> =>
-      (await this.#queue.done()) && this.#calls.keyed?.isBusy !== true;
+      (await this.#group.done()) && this.#calls.keyed?.isBusy !== true;
     return this.#wait(this.#resolver.after(done));
   }
 
@@ -573,8 +570,8 @@ export class ClusterCoordinator<M extends object = any>
           // A worker that was not sent a data set yet reports that it is ready.
           return this.#datasets.isDefining ? { ...report, ready: false } : report;
         },
-        whyNever: () => this.#rules.whyNeverReady(),
-        interrupted: (error) => this.#rules.interrupted(error),
+        whyNever: () => this.#whyNeverReady(),
+        interrupted: (error) => attachmentOf(this.coordinator).interrupted(error),
         changes: this.#changes,
         timeoutMs,
         signal,
@@ -592,7 +589,7 @@ export class ClusterCoordinator<M extends object = any>
    *   CancelledError: the cluster was closed or stopped meanwhile
    */
   resize(workers: number): Promise<void> {
-    return this.#wait(resize(this.#engine, this.#rules, workers));
+    return this.#wait(resize(this.#engine, this.#rules, this.#whyNeverReady(), workers));
   }
 
   /**
@@ -628,7 +625,8 @@ export class ClusterCoordinator<M extends object = any>
   /** Workers keep the program alive while a promise is pending or a function has not ended. */
   #updateNeeded(): void {
     const needed =
-      this.#waiting > 0 || !this.#rules.isIdle || this.#queue.queued + this.#queue.delayed > 0;
+      this.#waiting > 0 ||
+      this.#queue.size > this.#queue.count('held') + this.#queue.count('waiting');
     if (needed === this.#isNeeded) return;
     this.#isNeeded = needed;
     this.#engine.setNeeded(needed);
@@ -656,10 +654,37 @@ export class ClusterCoordinator<M extends object = any>
     }
   }
 
+  /** Whether nothing waits for room, is queued or in flight. */
+  get #isEmpty(): boolean {
+    return this.#queue.size === 0 && this.#group.waiting.length === 0;
+  }
+
+  /** The state of the cluster in a few words, for util.inspect. */
+  get #shown(): string[] {
+    const inFlight = `${this.#queue.count('in-flight')} in flight`;
+    return [this.#rules.isOver ? 'ended' : 'running', `${this.#queue.queued} queued`, inFlight];
+  }
+
+  /** @returns undefined as long as workers can still become ready */
+  #whyNeverReady(): NeverReady | undefined {
+    const ended = this.#queue.end?.why;
+    if (ended !== undefined || !this.coordinator.shouldStop()) return ended;
+    const cause = this.coordinator.stopRecord?.error;
+    return { why: 'the cluster was stopped', cause, isStop: true };
+  }
+
+  /** Called after a stop: drops the queued closures and cancels those in flight. */
+  #stop(): void {
+    const error = stopError(this.coordinator);
+    const dropped = { state: 'cancelled', value: error } as const;
+    this.#rules.end({ refusal: error, dropped }, this.coordinator.signal.reason);
+  }
+
   /** Resolves when nothing is left to run, when the cluster is over, or after `drainMs`. */
   async #drain(drainMs: number): Promise<void> {
     this.#drained ??= this.#resolver.after(async () => {
-      this.#rules.drain();
+      this.#queue.close({ refusal: new FailedPreconditionError('The cluster is closing') });
+      this.#changes.notify();
       await this.#untilEmpty();
     });
     await within(drainMs, this.#drained, () => {});
@@ -667,20 +692,18 @@ export class ClusterCoordinator<M extends object = any>
 
   /** Resolves when nothing is left to run, or when the cluster is over. */
   async #untilEmpty(): Promise<void> {
-    await this.#changes.until(() => this.#rules.isEmpty || this.#rules.isOver);
+    await this.#changes.until(() => this.#isEmpty || this.#rules.isOver);
     await this.#calls.keyed?.settled();
   }
 
   /** Emits an event when the present call has ended: a listener that throws disturbs nothing. */
-  #tell<K extends keyof ClusterEvents>(event: K, ...args: ClusterEvents[K]): void {
-    if (this.listenerCount(event) === 0) return;
-    queueMicrotask(() =>
-      (this.emit as (name: K, ...what: ClusterEvents[K]) => boolean).call(this, event, ...args),
-    );
+  #tell(...event: EngineEvent | ['retry', Retry] | ['idle']): void {
+    if (this.listenerCount(event[0]) === 0) return;
+    queueMicrotask(() => (this.emit as (...what: typeof event) => boolean).call(this, ...event));
   }
 
   #checkIdle(): void {
-    if (!this.#rules.isEmpty) return;
+    if (!this.#isEmpty) return;
     this.#changes.notify();
     if (!this.#wasBusy) return;
     this.#wasBusy = false;
@@ -689,8 +712,11 @@ export class ClusterCoordinator<M extends object = any>
 
   async #close(): Promise<void> {
     this.#hook?.[Symbol.dispose]();
-    this.#rules.close();
-    await this.#wait(this.#changes.until(() => this.#rules.isIdle));
+    const error = new CancelledError('The cluster was closed');
+    const dropped = { state: 'cancelled', value: error } as const;
+    const why = { why: 'the cluster is closed', cause: undefined };
+    this.#rules.end({ refusal: clusterClosed(), dropped, why }, error);
+    await this.#wait(this.#changes.until(() => this.#queue.size === 0));
     this.#variables.close();
     await this.#calls.keyed?.settled(); // what is being stored asks the engine
     await this.#engine.close();

@@ -1,6 +1,7 @@
 /** Counts and durations of the functions of a cluster, by name, and how busy its workers are. */
 
-import type { Call, Closure, ClosureOutcome } from '../pool/queue/closure.ts';
+import type { Closure } from '../pool/queue/closure.ts';
+import type { Outcome } from '../pool/queue/life.ts';
 import type { WorkerInfo } from '../pool/queue/strategy.ts';
 import { Histogram, type Percentiles } from './histogram.ts';
 
@@ -21,7 +22,7 @@ export type FunctionStats = {
 };
 
 class FunctionRecord {
-  readonly counts: Record<ClosureOutcome['state'], number> = { ready: 0, failed: 0, cancelled: 0 };
+  readonly counts: Record<Outcome['state'], number> = { ready: 0, failed: 0, cancelled: 0 };
   retried = 0;
   readonly wait = new Histogram();
   readonly run = new Histogram();
@@ -36,7 +37,7 @@ class FunctionRecord {
 
 export class FunctionStatistics {
   /** Of all functions together. */
-  readonly counts: Record<ClosureOutcome['state'], number> = { ready: 0, failed: 0, cancelled: 0 };
+  readonly counts: Record<Outcome['state'], number> = { ready: 0, failed: 0, cancelled: 0 };
   readonly #records = new Map<string, FunctionRecord>();
   /** How long functions have run, together, and how long workers were there for them. */
   #runMs = 0;
@@ -44,13 +45,13 @@ export class FunctionStatistics {
   #capacity = 0;
   #countedAt: number = performance.now();
 
-  onSettled(closure: Closure, state: ClosureOutcome['state']): void {
-    if (closure.isKept) return;
+  onSettled(closure: Closure, { state, isKept }: Outcome): void {
+    if (isKept === true) return;
     this.counts[state] += 1;
     const record = this.#record(closure);
     record.counts[state] += 1;
-    const { takenAt, madeAt } = closure;
-    if (takenAt !== undefined) record.wait.add((takenAt - madeAt) * 1_000);
+    const { waitedMs } = closure;
+    if (waitedMs !== undefined) record.wait.add(waitedMs * 1_000);
   }
 
   onRun(closure: Closure, microseconds: number): void {
@@ -86,7 +87,7 @@ export class FunctionStatistics {
   }
 
   #record({ work }: Closure): FunctionRecord {
-    const { name } = work as Call;
+    const { name } = work;
     let record = this.#records.get(name);
     if (record === undefined) this.#records.set(name, (record = new FunctionRecord()));
     return record;

@@ -4,7 +4,7 @@ import { type Channel, channel } from 'node:diagnostics_channel';
 import { publish } from '../events/channels.ts';
 import type { CoordinatorMessage } from '../events/coordinator-event.ts';
 import { log } from '../events/log.ts';
-import type { WorkerInfo } from '../pool/queue/strategy.ts';
+import type { EngineEvent, WorkerInfo } from '../pool/queue/strategy.ts';
 import { aboutOf } from '../pool/worker/task-channel.ts';
 
 /** On `allstop:cluster:worker`, in the JavaScript thread that made the ClusterCoordinator. */
@@ -17,15 +17,16 @@ export type WorkerMessage = CoordinatorMessage & {
   error?: Error;
 };
 
+const EVENTS = { workerStarted: 'started', workerLost: 'lost', workerStuck: 'stuck' } as const;
+
 const WORKER = channel('allstop:cluster:worker') as Channel<unknown, WorkerMessage>;
 
 /** @param coordinator the cluster's */
 export function publishWorker(
   coordinator: object,
-  event: WorkerMessage['event'],
-  worker: WorkerInfo,
-  error?: Error,
+  ...[type, worker, error]: Exclude<EngineEvent, ['disconnected', Error] | ['reconnected']>
 ): void {
+  const event = EVENTS[type];
   publish(WORKER, () => ({
     ...aboutOf(coordinator),
     event,

@@ -6,7 +6,8 @@
  * has nothing else, which gets nothing else until the suspect has ended.
  */
 
-import type { StrategyHost } from '../../pool/queue/strategy.ts';
+import type { ClusterHost } from '../../pool/queue/strategy.ts';
+import type { Resource } from '../../pool/worker/protocol.ts';
 import { coalesced, Feeding } from '../../pool/workers/feeding.ts';
 import type { Session } from './session.ts';
 
@@ -19,7 +20,7 @@ const NODE_AHEAD_US = 10_000;
 const MAX_AHEAD = 512;
 
 export class Dispatcher {
-  readonly #host: StrategyHost;
+  readonly #host: ClusterHost;
   readonly #sessions = new Set<Session>();
   /** Sessions that may have fewer closures than threads. */
   readonly #idle = new Set<Session>();
@@ -30,14 +31,18 @@ export class Dispatcher {
   #isOpen = false;
   #areMixed = false;
 
-  constructor(host: StrategyHost) {
+  constructor(host: ClusterHost) {
     this.#host = host;
-    this.#feeding = new Feeding(host, NODE_AHEAD_US, this.wake);
+    this.#feeding = new Feeding(host.queue, NODE_AHEAD_US, this.wake);
   }
 
   add(session: Session): void {
     this.#sessions.add(session);
-    if (session.info.job === 'worker') this.#prepare(session);
+    for (const resource of this.#host.resources) session.prepare(resource);
+  }
+
+  prepare(resource: Resource): void {
+    for (const session of this.#sessions) session.prepare(resource);
   }
 
   remove(session: Session): void {
@@ -76,9 +81,6 @@ export class Dispatcher {
 
   #pump(): void {
     if (!this.#isOpen) return;
-    if (this.#host.hasTagged()) {
-      for (const session of this.#sessions) this.#prepare(session);
-    }
     this.#feedIdle();
     this.#evenSoon();
   }
@@ -98,7 +100,7 @@ export class Dispatcher {
       const fed = session.canTake ? this.#feed(session, false) : 'full';
       session.calls.flush();
       if (fed === 'full') this.#idle.delete(session);
-      else if (fed === 'no-work' && !this.#host.hasPlaced && !this.#areMixed) return;
+      else if (fed === 'no-work' && !this.#host.queue.hasPlaced && !this.#areMixed) return;
     }
   }
 
@@ -132,15 +134,5 @@ export class Dispatcher {
     if (fullest === undefined || fullest.calls.isRecalling) return;
     const more = fullest.calls.running - fullest.status.capacity;
     fullest.calls.recall(Math.ceil(more / 2));
-  }
-
-  #prepare(session: Session): void {
-    for (;;) {
-      const closure = this.#host.takeTagged(session.task);
-      // ('shared' is between a node and its threads.)
-      const work = closure?.work;
-      if (work === undefined || work.kind === 'call' || work.kind === 'shared') return;
-      session.prepare(work);
-    }
   }
 }

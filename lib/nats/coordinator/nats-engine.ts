@@ -21,6 +21,7 @@ import type { Closure } from '../../pool/queue/closure.ts';
 import type { Placement } from '../../pool/queue/lines/placement.ts';
 import type { Cancellation, ClusterHost, Engine, WorkerInfo } from '../../pool/queue/strategy.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
+import type { Resource } from '../../pool/worker/protocol.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { ParameterServers } from '../variables/parameter-servers.ts';
 import type { Alive, WorkReport } from '../wire/control-messages.ts';
@@ -142,11 +143,11 @@ export class NatsEngine implements Engine {
       hasRival: () => this.#others.hasRival(),
       onDisconnected: (error) => {
         log('%s: disconnected: %s', cluster, error.message);
-        host.disconnected(error);
+        host.tell('disconnected', error);
       },
       onReconnected: () => {
         log('%s: connected again', cluster);
-        host.reconnected();
+        host.tell('reconnected');
       },
       onDown: () => {
         this.#nodes.stop(false);
@@ -173,10 +174,8 @@ export class NatsEngine implements Engine {
     return this.#nodes.functions;
   }
 
-  get indexes(): number[] {
-    return this.#tasks.all
-      .filter(({ job, session }) => job === 'worker' && session !== undefined)
-      .map(({ index }) => index);
+  prepare(resource: Resource): void {
+    this.#dispatcher.prepare(resource);
   }
 
   get workers(): WorkerInfo[] {

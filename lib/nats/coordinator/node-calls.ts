@@ -9,7 +9,8 @@
  */
 
 import { CancelledError } from '../../errors/errors.ts';
-import type { Call, Closure, ClosureOutcome } from '../../pool/queue/closure.ts';
+import type { Call, Closure } from '../../pool/queue/closure.ts';
+import type { Outcome } from '../../pool/queue/life.ts';
 import type { InLine } from '../../pool/queue/lines/closure-lines.ts';
 import type { Placement } from '../../pool/queue/lines/placement.ts';
 import type { Cancellation, ClusterHost, RunningCall } from '../../pool/queue/strategy.ts';
@@ -93,7 +94,7 @@ export class NodeCalls implements Taker {
 
   /** Whether the node has nothing any more that anybody waits for. */
   get isForgotten(): boolean {
-    return [...this.#givenUp.keys()].every(({ place }) => place === 'out');
+    return [...this.#givenUp.keys()].every(({ life }) => life.at === 'out');
   }
 
   canRun(placement: Placement): boolean {
@@ -109,7 +110,7 @@ export class NodeCalls implements Taker {
   first(threads: number): RunningCall[] {
     const first = this.#sent.newestFirst().toReversed().slice(0, threads);
     return first.map(({ closure, sentAt }) => ({
-      name: (closure.work as Call).name,
+      name: closure.work.name,
       attempt: closure.attempts + 1,
       startedAt: new Date(sentAt),
     }));
@@ -122,7 +123,7 @@ export class NodeCalls implements Taker {
   /** Whether the closure of this id runs here, and has not been settled by another worker. */
   isRunning(id: number): boolean {
     const closure = this.#sent.get({ id })?.closure;
-    if (closure === undefined || closure.place === 'out') return false;
+    if (closure === undefined || closure.life.at === 'out') return false;
     return closure.decided === undefined;
   }
 
@@ -209,7 +210,7 @@ export class NodeCalls implements Taker {
     for (const closure of this.#host.reclaim(this.#givenUp)) this.#givenUp.delete(closure);
     const elsewhere: number[] = [];
     for (const closure of this.#givenUp.keys()) {
-      if (closure.place === 'out') this.cancelDuplicate(closure);
+      if (closure.life.at === 'out') this.cancelDuplicate(closure);
       else elsewhere.push(closure.id);
     }
     if (elsewhere.length > 0) this.#node.post({ kind: 'recall', ids: elsewhere });
@@ -226,7 +227,7 @@ export class NodeCalls implements Taker {
   takeResult(result: SentResult, before: (closure: Closure, name: string) => void): void {
     const closure = this.#remove(result.id);
     if (closure === undefined) return;
-    if (closure.work.kind === 'call') before(closure, closure.work.name);
+    before(closure, closure.work.name);
     const outcome = outcomeOf(result);
     if (this.#givenUp.delete(closure)) {
       if (this.#host.offered(closure, outcome, result.us)) this.#completed += 1;
@@ -256,7 +257,7 @@ export class NodeCalls implements Taker {
   }
 }
 
-function outcomeOf({ state, bytes }: SentResult): ClosureOutcome {
+function outcomeOf({ state, bytes }: SentResult): Outcome {
   try {
     return state === 'ready'
       ? { state, value: unpackValue(bytes) }

@@ -263,14 +263,8 @@ export class Nodes {
     servers.begin(session);
     const { stop } = stops;
     if (stop !== undefined) session.post({ kind: 'stopped', stop });
-    else this.#prepare(task, session);
+    else if (task.job === 'worker') this.#options.dispatcher.add(session);
     this.#host.changed();
-  }
-
-  #prepare({ job, index }: ClusterTask, session: Session): void {
-    if (job !== 'worker') return;
-    this.#host.prepare(index);
-    this.#options.dispatcher.add(session);
   }
 
   /** Sends the welcome; again for each hello, until the node has answered in the session. */
@@ -310,7 +304,9 @@ export class Nodes {
   #onBack(session: Session, task: ClusterTask): void {
     if (task.session === undefined) {
       task.resumeSession(session);
-      if (this.#options.stops.stop === undefined) this.#prepare(task, session);
+      if (this.#options.stops.stop === undefined && task.job === 'worker') {
+        this.#options.dispatcher.add(session);
+      }
     } else session.note('leaving');
     session.takeBack();
     this.#letGo(session);
@@ -353,8 +349,8 @@ export class Nodes {
         const { cause } = message;
         const error = cause === null ? undefined : decode(cause).value;
         if (!isOfTask) return;
-        if (error instanceof Error) this.#host.workerLost(task.info, error);
-        else this.#host.workerStuck(stuckThread(task));
+        if (error instanceof Error) this.#host.tell('workerLost', task.info, error);
+        else this.#host.tell('workerStuck', stuckThread(task));
         return;
       }
       case 'operate':
@@ -404,7 +400,7 @@ export class Nodes {
     if (!session.isConfirmed) task.enter('connecting');
     else task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
     this.#host.changed();
-    if (task.isReady && session.note('ready')) this.#host.workerStarted(task.info);
+    if (task.isReady && session.note('ready')) this.#host.tell('workerStarted', task.info);
     this.#letGo(session);
     this.#options.dispatcher.changed(session);
     if (task.job === 'ps') this.#options.servers.changed();
@@ -475,7 +471,7 @@ export class Nodes {
     log('%s: %s', cluster, error.message);
     session.giveUp(error);
     this.#host.changed();
-    if (!hasLeft) this.#host.workerLost(task.info, error);
+    if (!hasLeft) this.#host.tell('workerLost', task.info, error);
     if (isNeeded) {
       fail(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
     }

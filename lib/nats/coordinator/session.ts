@@ -232,7 +232,7 @@ export class Session {
   #lacks(item: InLine): boolean {
     const { functions } = this.status;
     const { work } = item as Closure;
-    if (functions === undefined || work.kind !== 'call') return false;
+    if (functions === undefined) return false;
     return !functions.includes(work.name) && this.#listener.isElsewhere(work.name);
   }
 

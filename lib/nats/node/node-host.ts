@@ -2,8 +2,10 @@
 
 import type { VariableSource } from '../../cluster/variables/variable-store.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import { Closure, type ClosureOutcome } from '../../pool/queue/closure.ts';
-import type { StrategyHost, WorkerInfo } from '../../pool/queue/strategy.ts';
+import type { Closure } from '../../pool/queue/closure.ts';
+import type { QueuedClosures } from '../../pool/queue/closure-queue.ts';
+import type { Outcome } from '../../pool/queue/life.ts';
+import type { EngineEvent, StrategyHost } from '../../pool/queue/strategy.ts';
 import type { Fate, Resource, WorkerResource } from '../../pool/worker/protocol.ts';
 
 export type NodeHostOptions = Pick<
@@ -11,7 +13,7 @@ export type NodeHostOptions = Pick<
   'coordinator' | 'cancelGraceMs' | 'retries' | 'variables'
 >;
 
-export abstract class NodeHost implements StrategyHost {
+export abstract class NodeHost implements StrategyHost, QueuedClosures<Closure> {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
   readonly retries: number;
@@ -21,8 +23,6 @@ export abstract class NodeHost implements StrategyHost {
   readonly placedOn: readonly number[] = [];
   #line: Closure[] = [];
   #resources: Resource[] = [];
-  /** By worker: what it has to make before it takes closures. */
-  readonly #tagged = new Map<number, Closure[]>();
 
   constructor({ coordinator, cancelGraceMs, retries, variables }: NodeHostOptions) {
     this.coordinator = coordinator;
@@ -38,7 +38,7 @@ export abstract class NodeHost implements StrategyHost {
     return this.coordinator.shouldStop() ? undefined : this.#line.shift();
   }
 
-  get waiting(): number {
+  get queued(): number {
     return this.#line.length;
   }
 
@@ -47,29 +47,21 @@ export abstract class NodeHost implements StrategyHost {
     return false;
   }
 
-  takeTagged(worker: number): Closure | undefined {
-    return this.#tagged.get(worker)?.shift();
+  get queue(): QueuedClosures<Closure> {
+    return this;
   }
 
-  hasTagged(): boolean {
-    return [...this.#tagged.values()].some((closures) => closures.length > 0);
+  get resources(): readonly WorkerResource[] {
+    return this.#resources.map((resource) => this.toMake(resource));
   }
 
-  prepare(worker: number): void {
-    this.#tagged.set(
-      worker,
-      this.#resources.map((resource) => new Closure(this.toMake(resource))),
-    );
-  }
-
-  abstract ended(closure: Closure, outcome: ClosureOutcome, microseconds?: number): void;
+  abstract ended(closure: Closure, outcome: Outcome, microseconds?: number): void;
   abstract returned(closure: Closure, fate: Fate, cause?: unknown): void;
-  abstract workerLost(worker: WorkerInfo, error: Error): void;
-  abstract workerStuck(worker: WorkerInfo): void;
+  /** (That the node, which is one worker, has started, the coordinator tells itself.) */
+  abstract tell(...event: EngineEvent): void;
   abstract failed(error: Error): void;
   overdue(_closure: Closure): void {}
   progressed(_closure: Closure, _values: readonly Uint8Array[]): void {}
-  workerStarted(): void {}
   changed(): void {}
 
   // ---------------------------------------------------------------- called by the subclass
@@ -94,16 +86,12 @@ export abstract class NodeHost implements StrategyHost {
     return at !== -1;
   }
 
-  protected get resources(): readonly Resource[] {
-    return this.#resources;
+  protected addResource(resource: Resource): void {
+    this.#resources.push(resource);
   }
 
-  /** `workers`: those that have to make the resource; workers that start later make it, too. */
-  protected addResource(resource: Resource, workers: readonly number[]): void {
-    this.#resources.push(resource);
-    for (const worker of workers) {
-      this.#tagged.get(worker)?.push(new Closure(this.toMake(resource)));
-    }
+  protected get made(): readonly Resource[] {
+    return this.#resources;
   }
 
   protected removeResource(id: number): void {

@@ -9,8 +9,9 @@
 import { availableParallelism, hostname } from 'node:os';
 import { type StopMessage, StopPeer } from '../../coordinator/stop-relay.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
-import type { Call, Closure, ClosureOutcome } from '../../pool/queue/closure.ts';
-import type { DrawAnswer, WorkerInfo } from '../../pool/queue/strategy.ts';
+import type { Closure } from '../../pool/queue/closure.ts';
+import type { Outcome } from '../../pool/queue/life.ts';
+import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';
 import { clusterCoordinator } from '../../pool/worker/coordinator-of-cluster.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
 import type { Fate, Resource, WorkerResource } from '../../pool/worker/protocol.ts';
@@ -188,7 +189,7 @@ export class NodeSession extends NodeHost {
 
   /** Starts the threads: their setup functions find the variables that the coordinator has sent. */
   #startPool(): void {
-    for (const resource of this.resources) this.#datasets?.add(resource);
+    for (const resource of this.made) this.#datasets?.add(resource);
     const { slots, recycle } = this.#options;
     this.#pool = new WorkerPool(this, {
       ...this.#settings,
@@ -241,7 +242,7 @@ export class NodeSession extends NodeHost {
     this.#datasets?.draw(request, answer);
   }
 
-  ended(closure: Closure, { state, value }: ClosureOutcome, microseconds = 0): void {
+  ended(closure: Closure, { state, value }: Outcome, microseconds = 0): void {
     let result: Pick<SentResult, 'state' | 'bytes'>;
     try {
       // A result comes packed from its thread: a call whose arguments are bytes gets bytes.
@@ -255,7 +256,7 @@ export class NodeSession extends NodeHost {
     if (id === undefined) return;
     const wasCancelled = closure.decided !== undefined;
     const how = state === 'ready' ? 'ok' : 'error';
-    this.#listener.onCall((closure.work as Call).name, wasCancelled ? 'cancelled' : how);
+    this.#listener.onCall(closure.work.name, wasCancelled ? 'cancelled' : how);
     this.stops.sendStops();
     if (this.calls.addResult({ id, ...result, us: microseconds })) this.#flush();
     else this.#flushSoon();
@@ -289,7 +290,7 @@ export class NodeSession extends NodeHost {
     }
     if (fate !== 'sent') {
       const outcome = closure.decided === undefined ? 'lost' : 'cancelled';
-      this.#listener.onCall((closure.work as Call).name, outcome);
+      this.#listener.onCall(closure.work.name, outcome);
     }
     this.calls.remove(closure);
     this.#flush();
@@ -298,14 +299,14 @@ export class NodeSession extends NodeHost {
     this.#post({ kind: 'returned', id, fate, cause: why });
   }
 
-  workerLost(_worker: WorkerInfo, error: Error): void {
-    this.#listener.onThreadLost(error);
-    this.#post({ kind: 'thread', cause: encode(error).bytes });
-  }
-
-  workerStuck(): void {
-    this.#listener.onThreadStuck();
-    this.#post({ kind: 'thread', cause: null });
+  tell(...[event, , error]: EngineEvent): void {
+    if (event === 'workerLost') {
+      this.#listener.onThreadLost(error);
+      this.#post({ kind: 'thread', cause: encode(error).bytes });
+    } else if (event === 'workerStuck') {
+      this.#listener.onThreadStuck();
+      this.#post({ kind: 'thread', cause: null });
+    }
   }
 
   failed(error: Error): void {
@@ -342,8 +343,8 @@ export class NodeSession extends NodeHost {
         const resource = unpackResource(message.resource);
         this.#received += 1;
         if (this.#pool !== undefined) this.#datasets?.add(resource);
-        this.addResource(resource, this.#pool?.indexes ?? []);
-        this.#pool?.wake();
+        this.addResource(resource);
+        this.#pool?.prepare(this.toMake(resource));
         this.changed();
         return;
       }
@@ -383,7 +384,7 @@ export class NodeSession extends NodeHost {
   #cancel(id: number, reason: unknown, replace: boolean): void {
     const closure = this.calls.get(id);
     if (closure === undefined) return; // the closure has ended; its result is on its way
-    closure.decide({ state: 'cancelled', value: reason });
+    closure.become({ at: 'in-flight', outcome: { state: 'cancelled', value: reason } });
     if (!this.withdraw(closure)) this.#pool?.cancel(closure, { reason, replace });
     else this.returned(closure, 'sent');
   }
@@ -426,8 +427,7 @@ export class NodeSession extends NodeHost {
     const blocking = tasks.find(isExplained) ?? tasks.find(({ ready }) => !ready);
     const { workers, functions } = pool;
     return {
-      // Data sets that the pool has not taken yet make its threads busy in a moment.
-      phase: blocking?.phase ?? (this.hasTagged() ? 'building-dataset' : 'ready'),
+      phase: blocking?.phase ?? 'ready',
       ...(blocking?.cause !== undefined && { cause: blocking.cause }),
       capacity: tasks.filter(({ ready }) => ready).length,
       ...(functions !== undefined && { functions: [...functions] }),

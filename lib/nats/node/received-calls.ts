@@ -28,10 +28,11 @@ export class ReceivedCalls {
     const transfer = transferListOf([args]);
     const { perWorker, hasVariables = false, isKeyed = false, runTimeoutMs } = of;
     const own = { bytes: args.length, perWorker, hasVariables, transfer, isKeyed };
-    const call: Call = { kind: 'call', name, args, ...own };
+    const call: Call = { name, args, ...own };
     const before = { attempts: attempt - 1, contextText: context };
-    const options = { isOwn: false, retries: Number.POSITIVE_INFINITY, runTimeoutMs, ...before };
+    const options = { retries: Number.POSITIVE_INFINITY, runTimeoutMs, ...before };
     const closure = new Closure(call, undefined, undefined, options);
+    closure.become({ at: 'in-flight' }); // for the coordinator, which has the queue
     this.#closures.set(id, closure);
     this.#ids.set(closure.id, id);
     return closure;

@@ -12,8 +12,9 @@
 
 import type { Definition } from '../../cluster/variables/variable.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
-import { type Call, Closure, type ClosureOutcome } from '../../pool/queue/closure.ts';
-import type { DrawAnswer, WorkerInfo } from '../../pool/queue/strategy.ts';
+import { type Call, Closure } from '../../pool/queue/closure.ts';
+import type { Outcome } from '../../pool/queue/life.ts';
+import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
 import { CLAIMS, DRAW, type Fate, type Resource, STATE } from '../../pool/worker/protocol.ts';
 import type { WorkerName } from '../../pool/workers/channel.ts';
@@ -43,7 +44,7 @@ export class SharedDatasets extends NodeHost {
 
   /** Makes a data set, or an iterator of one. */
   add(resource: Resource): void {
-    this.addResource(resource, this.#pool?.indexes ?? []);
+    this.addResource(resource);
     this.#pool ??= new WorkerPool(this, {
       ...this.#settings,
       workers: 1,
@@ -51,7 +52,7 @@ export class SharedDatasets extends NodeHost {
       isolation: 'thread',
       hasModule: () => this.#hasModule(),
     });
-    this.#pool.wake();
+    this.#pool.prepare(resource);
   }
 
   /** Without the module no thread will answer. */
@@ -73,7 +74,7 @@ export class SharedDatasets extends NodeHost {
 
   draw(request: Uint8Array, answer: DrawAnswer): void {
     const own = { bytes: request.length, perWorker: undefined, hasVariables: false, transfer: [] };
-    const call: Call = { kind: 'call', name: DRAW, args: request, ...own };
+    const call: Call = { name: DRAW, args: request, ...own };
     const closure = new Closure(call);
     this.#answers.set(closure, answer);
     if (this.#failure !== undefined) {
@@ -92,7 +93,7 @@ export class SharedDatasets extends NodeHost {
 
   // ---------------------------------------------------------------- host of the pool
 
-  ended(closure: Closure, { state, value }: ClosureOutcome): void {
+  ended(closure: Closure, { state, value }: Outcome): void {
     if (state === 'ready') this.#answer(closure, STATE.ready, value as Uint8Array);
     else this.#fail(closure, value);
   }
@@ -107,12 +108,8 @@ export class SharedDatasets extends NodeHost {
     this.#fail(closure, new UnavailableError(text, { cause }));
   }
 
-  workerLost(worker: WorkerInfo, error: Error): void {
-    this.#owner.workerLost(worker, error);
-  }
-
-  workerStuck(worker: WorkerInfo): void {
-    this.#owner.workerStuck(worker);
+  tell(...event: EngineEvent): void {
+    this.#owner.tell(...event);
   }
 
   failed(error: Error): void {

@@ -63,10 +63,8 @@ export type CheckedCallOptions = {
 };
 
 /** The options of a call of whichever method, with their defaults. */
-export type CheckedOptions = ClosureOptions & {
+export type CheckedOptions = Omit<ClosureOptions, 'onProgress'> & {
   limits: Limits;
-  /** Of OpenTelemetry, when the call was made (`activeContext`). */
-  context?: unknown;
   /** Is given each value that the function reports. */
   onProgress?: ((value: unknown, item?: unknown) => void) | undefined;
   /** The key under which the result is kept. */

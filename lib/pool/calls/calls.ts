@@ -6,7 +6,7 @@ import type { ResultStore } from '../../cluster/results/result-store.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { unpackValue } from '../../values/value.ts';
 import { argumentsOf, makeCall, makeHeldCall } from '../queue/call.ts';
-import { type Call, Closure, type ClosureOwner } from '../queue/closure.ts';
+import { type Call, Closure, type ClosureGroup, type ClosureOwner } from '../queue/closure.ts';
 import type { ClosureQueue } from '../queue/closure-queue.ts';
 import type { ClosureRules } from '../queue/closure-rules.ts';
 import type { Datasets } from '../queue/datasets.ts';
@@ -29,7 +29,6 @@ import {
   checkPlacement,
   checkRunOptions,
 } from './call-options.ts';
-import { putTraced } from './call-span.ts';
 import { CallTrace } from './call-trace.ts';
 import { KeyedCalls, type Started } from './keyed-calls.ts';
 import { isHeldBy, whenThere } from './remote-arguments.ts';
@@ -39,8 +38,8 @@ import type { CallOptions, ScheduleOptions } from './signatures.ts';
 export interface CallsHost {
   /** The cluster, which alone can use its PerWorkerValues. */
   readonly cluster: object;
-  readonly coordinator: object;
-  readonly queue: ClosureQueue<Closure>;
+  /** The calls of `schedule`. */
+  readonly group: ClosureGroup;
   readonly rules: ClosureRules;
   readonly resolver: NameResolver;
   readonly datasets: Datasets;
@@ -66,19 +65,21 @@ export interface CallsHost {
 export const shownName = (fn: AnyFunction | string): string =>
   typeof fn === 'string' ? fn : fn.name || '(anonymous)';
 
-/** Calls `onProgress` with each value until the closure is settled. */
-const reporter =
-  (closure: Closure, onProgress: (value: unknown) => void) =>
-  (values: readonly Uint8Array[]): void => {
-    try {
-      for (const value of values) {
-        if (closure.place !== 'in-flight' || closure.decided !== undefined) return;
-        onProgress(unpackValue(value));
-      }
-    } catch (error) {
-      closure.cancel(error);
-    }
-  };
+/** @returns undefined if the closure is queued; else a promise that resolves when it is */
+function putOwn(queue: ClosureQueue<Closure>, closure: Closure): Promise<void> | undefined {
+  let enter = (): void => {};
+  let refuse: (error: unknown) => void = enter;
+  try {
+    const waiter = { entered: () => enter(), refused: (error: unknown) => refuse(error) };
+    if (queue.put(closure, waiter)) return undefined;
+  } catch (error) {
+    return Promise.reject(error);
+  }
+  return new Promise((resolve, reject) => {
+    enter = resolve;
+    refuse = reject;
+  });
+}
 
 export class Calls {
   readonly host: CallsHost;
@@ -88,13 +89,12 @@ export class Calls {
 
   constructor(host: CallsHost) {
     this.host = host;
-    const { results, queue, rules } = host;
+    const { results, rules } = host;
     if (results === undefined) return;
     this.keyed = new KeyedCalls(results.store, results.definition, {
       hold: (call, options, settle) => this.put(call, options, settle, true),
       release: (closure) => {
-        closure.letIn();
-        queue.release(closure);
+        rules.queue.release(closure);
         host.onPut(); // while it was held, nothing may have kept the program alive
       },
       decide: (closure, outcome) => rules.decide(closure, outcome),
@@ -121,7 +121,7 @@ export class Calls {
       checkFunctionOrName(fn);
       const values = argumentsOf(args); // before the options: run('add', 1, 2)
       const check = isOwn ? checkRunOptions : checkCallOptions;
-      const options = { ...check(given, this.host), isOwn };
+      const options = { ...check(given, this.host), group: isOwn ? undefined : this.host.group };
       return this.enter(fn, values, options);
     } catch (error) {
       return Promise.reject(error);
@@ -208,8 +208,7 @@ export class Calls {
       return this.checkKeeps().start(call, { ...options, hash }, settle);
     }
     const { closure, room } = this.put(call, options, settle);
-    room?.catch(() => closure.release());
-    return { cancel: (reason) => closure.cancel(reason), room };
+    return { cancel: (reason) => this.#cancel(closure, reason), room };
   }
 
   /** @throws the errors of wrong arguments */
@@ -227,23 +226,48 @@ export class Calls {
   /** @returns the closure, and a promise that resolves when it is queued if there is no room yet */
   put(
     call: Call,
-    { limits, onProgress, context, ...options }: CheckedOptions,
+    { limits, onProgress, ...options }: CheckedOptions,
     settle: Settle,
     isHeld: boolean = isHeldBy(call.args),
+    report?: (values: readonly Uint8Array[]) => void,
   ): { closure: Closure; room: Promise<void> | undefined } {
-    const { queue, rules, owner } = this.host;
-    const trace = isTaskTraced() ? new CallTrace(this.host.coordinator, call.name) : undefined;
+    const { rules, owner } = this.host;
+    const { group } = options;
+    const trace = isTaskTraced() ? new CallTrace(owner.coordinator, call.name) : undefined;
     const around = trace?.around(settle) ?? settle;
-    options.isHeld = isHeld;
-    const closure = new Closure(call, around, owner, options);
-    if (onProgress !== undefined) closure.report(reporter(closure, onProgress));
-    const decide = rules.decide.bind(rules);
-    limit(closure, limits, decide, () => this.host.whyNoWorker());
+    const closure = new Closure(call, around, owner, {
+      ...options,
+      isHeld,
+      onProgress: onProgress === undefined ? report : this.#reporter(onProgress, report),
+    });
+    limit(closure, limits, rules, () => this.host.whyNoWorker());
     const put = (): Promise<void> | undefined =>
-      context === undefined ? queue.put(closure) : putTraced(closure, this.host, context);
+      group === undefined ? putOwn(rules.queue, closure) : group.put(closure);
     const room = trace === undefined ? put() : trace.start(closure, put);
     this.host.onPut();
     return { closure, room };
+  }
+
+  /** Calls `report`, and `onProgress` with each value until the closure has settled. */
+  #reporter(
+    onProgress: (value: unknown) => void,
+    report?: (values: readonly Uint8Array[]) => void,
+  ): (values: readonly Uint8Array[], closure: Closure) => void {
+    return (values, closure) => {
+      report?.(values);
+      try {
+        for (const value of values) {
+          if (closure.life.at !== 'in-flight' || closure.decided !== undefined) return;
+          onProgress(unpackValue(value));
+        }
+      } catch (error) {
+        this.#cancel(closure, error);
+      }
+    };
+  }
+
+  #cancel(closure: Closure, value: unknown): void {
+    this.host.rules.decide(closure, { state: 'cancelled', value });
   }
 
   /**
@@ -266,7 +290,8 @@ export class Calls {
     const entered = resolver.inOrder(fn, defined, inOwnTime, (name) => {
       throwIfAborted(signal);
       // To the queue, a call of `run` that comes now is one after the end of the cluster.
-      if (options.isOwn && !wasOver && rules.dropped !== undefined) throw rules.dropped.value;
+      const dropped = rules.queue.end?.dropped;
+      if (options.group === undefined && !wasOver && dropped !== undefined) throw dropped.value;
       const leftMs = timeoutMs - (performance.now() - began);
       if (leftMs <= 0) throw tooLate();
       checkPlacement(options.placement, this.host);
@@ -282,31 +307,29 @@ export class Calls {
 
   #put(call: Call, options: CheckedOptions): Promise<RemoteValue<unknown>> {
     if (options.key !== undefined) return this.#putKeyed(call, options);
+    const isOwn = options.group === undefined;
     let made: ReturnType<Calls['put']> | undefined;
+    const report = isOwn
+      ? undefined
+      : (values: readonly Uint8Array[]): void => RemoteValue.report(remote, values);
     const remote = makeRemoteValue<unknown>((settle) => {
-      made = this.put(call, options, settle);
-      return made.closure;
+      const put = this.put(call, options, settle, undefined, report);
+      made = put;
+      return { cancel: (reason) => this.#cancel(put.closure, reason) };
     });
     const { closure, room } = made as unknown as ReturnType<Calls['put']>;
-    if (!options.isOwn) closure.isOf(remote);
     const release = (): void => {
       if (closure.isHeld) this.#releaseWhenThere(closure);
     };
     if (room === undefined) {
       release();
-      return options.isOwn ? Promise.resolve(remote) : this.#yielding.give(remote);
+      return isOwn ? Promise.resolve(remote) : this.#yielding.give(remote);
     }
     return this.host.keepAlive(
-      room.then(
-        () => {
-          release();
-          return remote;
-        },
-        (error: unknown) => {
-          closure.release();
-          throw error;
-        },
-      ),
+      room.then(() => {
+        release();
+        return remote;
+      }),
     );
   }
 
@@ -330,16 +353,16 @@ export class Calls {
 
   /** Queues a closure that is held when its values are there. */
   #releaseWhenThere(closure: Closure): void {
-    const { queue, rules } = this.host;
-    const { name, args } = closure.work as Call;
+    const { rules } = this.host;
+    const { name, args } = closure.work;
     whenThere(args as unknown[], closure, {
       onThere: (values) => {
         try {
           // Copies of Variables were made when the call was held: `make` takes them for plain objects.
-          const { hasVariables } = closure.work as Call;
+          const { hasVariables } = closure.work;
           const made = this.make(name, values);
           closure.arrive({ ...made, hasVariables: hasVariables || made.hasVariables });
-          queue.release(closure);
+          rules.queue.release(closure);
           this.host.onPut(); // while it was held, nothing may have kept the program alive
         } catch (error) {
           rules.decide(closure, { state: 'failed', value: error });

@@ -25,7 +25,8 @@ import {
 import type { ResultStore } from '../../cluster/results/result-store.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
-import type { Call, Closure, ClosureOutcome } from '../queue/closure.ts';
+import type { Call, Closure } from '../queue/closure.ts';
+import type { Outcome } from '../queue/life.ts';
 import type { Settle } from '../queue/remote-value.ts';
 import { deadlineExceeded, type Limits, UNLIMITED, watch } from '../queue/time-limits.ts';
 import type { CheckedOptions } from './call-options.ts';
@@ -38,7 +39,7 @@ export interface KeyedCallsHost {
   /** `Engine.assertHeld` */
   assertHeld(): Promise<void>;
   /** `ClosureRules.decide` */
-  decide(closure: Closure, outcome: ClosureOutcome): void;
+  decide(closure: Closure, outcome: Outcome): void;
 }
 
 type HeldClosure = {
@@ -205,7 +206,7 @@ export class KeyedCalls {
   }
 
   /** A caller gives up. */
-  #leave(run: Run, caller: Caller, outcome: ClosureOutcome): void {
+  #leave(run: Run, caller: Caller, outcome: Outcome): void {
     if (!run.callers.delete(caller)) return;
     caller.unwatch();
     caller.settle(outcome.state, outcome.value);
@@ -229,13 +230,11 @@ export class KeyedCalls {
         this.#host.release(closure);
         return;
       }
-      closure.keep();
       run.found = found;
-      this.#host.decide(closure, { state: 'ready', value: undefined });
+      this.#host.decide(closure, { state: 'ready', value: undefined, isKept: true });
     } catch (error) {
       if (run.hasEnded) return;
-      closure.keep();
-      this.#host.decide(closure, { state: 'failed', value: error });
+      this.#host.decide(closure, { state: 'failed', value: error, isKept: true });
     }
   }
 
@@ -286,7 +285,7 @@ export class KeyedCalls {
     }
   }
 
-  #end(run: Run, { state, value }: ClosureOutcome): void {
+  #end(run: Run, { state, value }: Outcome): void {
     this.#runs.delete(run.name);
     for (const caller of run.callers) {
       caller.unwatch();

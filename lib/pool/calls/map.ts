@@ -31,8 +31,7 @@ export function map(
     throw invalidType('items', 'an iterable or an async iterable', items, remedy);
   }
   const { concurrency, ordered, settles, key, ofCalls } = checkMapOptions(given, calls.host);
-  const options = { ...ofCalls, isOwn: true };
   const lookAhead = new LookAhead(concurrency, capacity);
-  const how = { options, lookAhead, isOrdered: ordered, settles, key };
+  const how = { options: ofCalls, lookAhead, isOrdered: ordered, settles, key };
   return new Mapped({ fn, items, ...how, calls, changes });
 }

@@ -268,9 +268,9 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   /** Workers have changed, or the cluster takes no more calls. */
   #look(): void {
-    const { refusal } = this.#given.calls.host.rules;
+    const { end } = this.#given.calls.host.rules.queue;
     // What is ahead settles by itself, but the source may never give another item.
-    if (refusal !== undefined && this.#ahead === 0) this.#fail(refusal.value);
+    if (end !== undefined && this.#ahead === 0) this.#fail(end.refusal);
     else this.#pump();
   }
 
@@ -318,9 +318,9 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
       return;
     }
     const { settles, isOrdered, calls } = this.#given;
-    const { refusal } = calls.host.rules;
-    if (refusal !== undefined) {
-      this.#endAfter(refusal.value);
+    const { end } = calls.host.rules.queue;
+    if (end !== undefined) {
+      this.#endAfter(end.refusal);
       return;
     }
     const entry: Entry = {

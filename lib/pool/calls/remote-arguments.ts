@@ -1,6 +1,7 @@
 /** RemoteValues as arguments: the call waits for them outside the line. */
 
-import type { Closure, ClosureOutcome } from '../queue/closure.ts';
+import type { Closure } from '../queue/closure.ts';
+import type { Outcome } from '../queue/life.ts';
 import { RemoteValue } from '../queue/remote-value.ts';
 
 /** Whether RemoteValues are among the arguments. */
@@ -11,7 +12,7 @@ export interface ArgumentsListener {
   /** `values`: the arguments, with the results in place of the RemoteValues. */
   onThere(values: unknown[]): void;
   /** The first of them that has failed, or was cancelled. */
-  onFailed(outcome: ClosureOutcome): void;
+  onFailed(outcome: Outcome): void;
 }
 
 /**
@@ -35,7 +36,7 @@ export function whenThere(
   for (const [index, value] of args.entries()) {
     if (missing < 0) return;
     if (!(value instanceof RemoteValue)) continue;
-    const onSettled = (state: ClosureOutcome['state'], result: unknown): void => {
+    const onSettled = (state: Outcome['state'], result: unknown): void => {
       if (missing < 0) return;
       values[index] = result;
       missing -= 1;

@@ -74,7 +74,6 @@ const newCall = (
   take?: () => TakenArguments,
   holds?: readonly unknown[],
 ): Call => ({
-  kind: 'call',
   name,
   args,
   bytes,

@@ -1,29 +1,22 @@
 /**
  * Decides whether a closure settles, is queued again or is cancelled: when its attempt ends, its
- * worker is lost, a function fails, or the cluster stops.
+ * worker is lost, its caller gives it up, or the cluster ends.
  */
 
 import { withCallersFrames } from '../../base/callers-frames.ts';
-import { describe, messageOf } from '../../base/thrown-value.ts';
+import { Timer } from '../../base/timer.ts';
 import type { VariableSource } from '../../cluster/variables/variable-store.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import { clusterClosed } from '../../errors/cluster-closed.ts';
-import {
-  CancelledError,
-  ClosureInputError,
-  FailedPreconditionError,
-  UnavailableError,
-} from '../../errors/errors.ts';
+import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { CLOSURE } from '../../events/timeline/closure-events.ts';
-import type { Fate } from '../worker/protocol.ts';
-import type { Call, Closure, ClosureOutcome } from './closure.ts';
-import type { ClosureQueue } from './closure-queue.ts';
-import type { Runner } from './lines/closure-lines.ts';
+import type { Fate, Resource } from '../worker/protocol.ts';
+import type { Closure } from './closure.ts';
+import type { ClosureQueue, End } from './closure-queue.ts';
+import type { Outcome } from './life.ts';
 import { nowhere, type Placement } from './lines/placement.ts';
-import type { NeverReady } from './readiness.ts';
 import { RecentFailures } from './recent-failures.ts';
-import type { Cancellation, ClusterHost, QueuedWork, WorkerInfo } from './strategy.ts';
+import type { Cancellation, ClusterHost, EngineEvent, QueuedWork } from './strategy.ts';
 import { overdue } from './time-limits.ts';
 
 export type ClosureRulesOptions = {
@@ -35,12 +28,10 @@ export type ClosureRulesOptions = {
 };
 
 export interface ClosureRulesListener {
+  /** What each worker makes before it takes calls. */
+  resources(): Iterable<Resource>;
   /** Asks the attempt of a closure in flight to end (`Engine.cancel`). */
   cancel(closure: Closure, cancellation: Cancellation): void;
-  /** Tags all resources for a new worker. Those for its predecessor were removed before. */
-  prepare(worker: number): void;
-  /** A closure has left the queue, or has ended. */
-  onLeft(): void;
   /** The workers have changed, nothing is in flight any more, or the queue is closed. */
   onChange(): void;
   /** The function of a closure has run for so long, with a result or an error. */
@@ -49,11 +40,7 @@ export interface ClosureRulesListener {
   onRetry(closure: Closure, attempt: number, cause: unknown): void;
   /** `Engine.whyNowhere` */
   whyNowhere(placement: Placement): string | undefined;
-  onWorkerStarted(worker: WorkerInfo): void;
-  onWorkerLost(worker: WorkerInfo, error: Error): void;
-  onWorkerStuck(worker: WorkerInfo): void;
-  onDisconnected(error: Error): void;
-  onReconnected(): void;
+  onEvent(...event: EngineEvent): void;
 }
 
 export class ClosureRules implements ClusterHost {
@@ -61,21 +48,16 @@ export class ClosureRules implements ClusterHost {
   readonly cancelGraceMs: number;
   readonly retries: number;
   readonly variables: VariableSource;
-  readonly #queue: ClosureQueue<Closure>;
+  readonly queue: ClosureQueue<Closure>;
   readonly #listener: ClosureRulesListener;
-  /** Why no worker will ever start any more; undefined while one may. */
-  #failure: Error | undefined;
   #retried = 0;
   readonly #failures = new RecentFailures();
-  #isClosed = false;
-  #refusal: { value: unknown } | undefined;
-  #dropped: { value: unknown } | undefined;
 
   constructor(
     { queue, coordinator, cancelGraceMs, retries, variables }: ClosureRulesOptions,
     listener: ClosureRulesListener,
   ) {
-    this.#queue = queue;
+    this.queue = queue;
     this.coordinator = coordinator;
     this.cancelGraceMs = cancelGraceMs;
     this.retries = retries;
@@ -88,203 +70,103 @@ export class ClosureRules implements ClusterHost {
     return this.#retried;
   }
 
-  get isIdle(): boolean {
-    return this.#queue.inFlight.size === 0;
-  }
-
-  /** Whether nothing waits for room, is queued or in flight. */
-  get isEmpty(): boolean {
-    return this.#queue.isEmpty;
-  }
-
   /** Whether the cluster has failed, was closed or stopped: it runs nothing more. */
   get isOver(): boolean {
-    return this.#failure !== undefined || this.#isClosed || this.coordinator.shouldStop();
-  }
-
-  /** The error with which calls are refused; undefined while they are taken. */
-  get refusal(): { value: unknown } | undefined {
-    return this.#refusal;
-  }
-
-  /** Why what was called before the cluster was over ends without having run. */
-  get dropped(): { value: unknown } | undefined {
-    return this.#dropped;
-  }
-
-  /** The state of the cluster in a few words, for util.inspect. */
-  get shown(): string[] {
-    const { queued, inFlight } = this.#queue;
-    return [this.isOver ? 'ended' : 'running', `${queued} queued`, `${inFlight.size} in flight`];
-  }
-
-  /** @returns undefined as long as workers can still become ready */
-  whyNeverReady(): NeverReady | undefined {
-    if (this.#failure !== undefined) {
-      const { message: why, cause = this.#failure } = this.#failure;
-      return { why, cause, error: this.#failure };
-    }
-    if (this.#isClosed) return { why: 'the cluster is closed', cause: undefined };
-    if (!this.coordinator.shouldStop()) return undefined;
-    const why = 'the cluster was stopped';
-    return { why, cause: this.coordinator.stopRecord?.error, isStop: true };
-  }
-
-  /**
-   * Marks the error of a call that the stop has ended as an echo of the stop, as the error of a
-   * queue's wait is: a body of `Coordinator.run` that rejects with it at Ctrl-C has just ended. Its
-   * `cause` becomes the error of the stop, else an AbortError.
-   */
-  interrupted(error: Error): Error {
-    return attachmentOf(this.coordinator).interrupted(error);
+    return this.queue.isClosed || this.coordinator.shouldStop();
   }
 
   // ---------------------------------------------------------------- called by an engine
 
-  get hasPlaced(): boolean {
-    return this.#queue.hasPlaced;
+  get resources(): Iterable<Resource> {
+    return this.#listener.resources();
   }
 
-  get placedOn(): readonly number[] {
-    return this.#queue.placedOn;
-  }
-
-  get waiting(): number {
-    return this.#queue.queued;
-  }
-
-  isSuspectNext(runner: Runner): boolean {
-    return this.#queue.isSuspectNext(runner);
-  }
-
-  take(runner: Runner): Closure | undefined {
-    const closure = this.#queue.take(runner);
-    if (closure === undefined) return undefined;
-    closure.taken();
-    return closure;
-  }
-
-  takeTagged(worker: number): Closure | undefined {
-    return this.#queue.takeTagged(worker);
-  }
-
-  hasTagged(): boolean {
-    return this.#queue.hasTagged;
-  }
-
-  prepare(worker: number): void {
-    while (this.#queue.takeTagged(worker) !== undefined);
-    this.#listener.prepare(worker);
-  }
-
-  ended(closure: Closure, { state, value }: ClosureOutcome, microseconds?: number): void {
-    if (closure.place !== 'in-flight') return; // `failed` has settled it
+  ended(closure: Closure, outcome: Outcome, microseconds?: number): void {
+    if (closure.life.at !== 'in-flight') return; // `failed` has settled it
+    const { state, value } = outcome;
     if (microseconds !== undefined) this.#listener.onRun(closure, microseconds);
-    if (closure.decided !== undefined || state !== 'failed') {
-      closure.settle(state, value);
-      this.#queue.end(closure);
-    } else if (this.#isEcho(value)) {
-      closure.settle('cancelled', this.#stopError());
-      this.#queue.end(closure);
-    } else if (isAbort(value) && this.#wasCancelled(closure)) {
-      closure.settle('cancelled', value); // the function obeyed our cancellation
-      this.#queue.end(closure);
+    if (closure.decided !== undefined || state !== 'failed') this.#out(closure, outcome);
+    else if (this.#isEcho(value)) {
+      this.#out(closure, { state: 'cancelled', value: stopError(this.coordinator) });
+    } else if (isAbort(value) && this.#whyOver(closure) !== undefined) {
+      this.#out(closure, { state: 'cancelled', value }); // the function obeyed our cancellation
     } else if (microseconds === undefined) this.#fail(closure, value);
     else this.#failed(closure, value);
-    this.#afterFlight(closure);
   }
 
   overdue(closure: Closure): void {
-    const { place, decided, work, runTimeoutMs = 0 } = closure;
-    if (place !== 'in-flight' || decided !== undefined) return;
-    this.decide(closure, { state: 'failed', value: overdue((work as Call).name, runTimeoutMs) });
+    const { life, decided, work, runTimeoutMs = 0 } = closure;
+    if (life.at !== 'in-flight' || decided !== undefined) return;
+    this.decide(closure, { state: 'failed', value: overdue(work.name, runTimeoutMs) });
   }
 
   returned(closure: Closure, fate: Fate, cause?: unknown): void {
-    if (closure.place !== 'in-flight') return; // `failed` has settled it
-    if (closure.decided !== undefined) {
-      this.#queue.end(closure);
-      this.#afterFlight(closure);
+    const { life, decided } = closure;
+    if (life.at !== 'in-flight') return; // `failed` has settled it
+    if (decided !== undefined) {
+      this.#out(closure, decided);
       return;
     }
     const wasStarted = closure.lost(fate);
-    const why = this.#whyNotAgain(closure, cause);
+    const why = closure.whyNotAgain(cause);
     const error = this.#nowhere(closure);
-    if (error !== undefined) {
-      closure.settle('failed', error);
-      this.#queue.end(closure);
-    } else if (why === undefined) {
-      const isQueued = this.#queue.putBack(closure);
-      if (wasStarted && isQueued) this.#again(closure, cause);
-    } else this.#fail(closure, withCallersFrames(new UnavailableError(why, { cause })));
-    this.#afterFlight(closure);
+    const over = this.#whyOver(closure);
+    if (error !== undefined) this.#out(closure, { state: 'failed', value: error });
+    else if (why !== undefined) {
+      this.#fail(closure, withCallersFrames(new UnavailableError(why, { cause })));
+    } else if (over !== undefined) this.#out(closure, over);
+    else {
+      this.queue.putBack(closure);
+      if (wasStarted) this.#again(closure, cause);
+      this.#afterFlight();
+    }
   }
 
   reclaim(given: ReadonlyMap<Closure, Fate>): Closure[] {
-    const back = this.#queue.reclaim([...given.keys()]);
+    const back = this.queue.reclaim([...given.keys()]);
     for (const closure of back) {
       if (closure.found(given.get(closure))) this.#retried -= 1;
     }
     return back;
   }
 
-  offered(closure: Closure, outcome: ClosureOutcome, microseconds: number): boolean {
-    const { place, decided } = closure;
-    if ((place !== 'queued' && place !== 'in-flight') || decided !== undefined) return false;
+  offered(closure: Closure, outcome: Outcome, microseconds: number): boolean {
+    const { life, decided, group, retryRule } = closure;
+    const { state, value } = outcome;
+    if ((life.at !== 'queued' && life.at !== 'in-flight') || decided !== undefined) return false;
     // Nor is an error after which the function may be run again: it is being run again.
-    if (outcome.state === 'failed' && closure.retryRule !== undefined) return false;
+    if (state === 'failed' && retryRule !== undefined) return false;
     // An obeyed cancellation is no result: the other attempt goes on.
-    if (outcome.state === 'failed' && (isAbort(outcome.value) || this.#isEcho(outcome.value))) {
-      return false;
-    }
+    if (state === 'failed' && (isAbort(value) || this.#isEcho(value))) return false;
     this.#listener.onRun(closure, microseconds);
-    if (outcome.state !== 'failed' || closure.isOwn) {
-      this.decide(closure, outcome);
-      return true;
-    }
-    // A failure that fails the others has to come out of flight: the queue knows no other.
-    if (place === 'queued') this.#queue.reclaim([closure]);
-    else this.#listener.cancel(closure, { reason: anotherWasFirst(), replace: true });
-    this.#fail(closure, outcome.value);
-    this.#afterFlight(closure);
+    if (state === 'failed') this.#failures.note(closure.work.name, value);
+    const isQueued = life.at === 'queued';
+    if (isQueued) this.queue.reclaim([closure]); // on no worker: only what is in flight fails the group
+    if (isQueued) this.queue.decide(closure, outcome);
+    else this.decide(closure, outcome);
+    if (state === 'failed') group?.failed(closure, value);
+    if (isQueued) this.#out(closure, outcome);
     return true;
   }
 
   progressed(closure: Closure, values: readonly Uint8Array[]): void {
-    if (closure.place === 'in-flight' && closure.decided === undefined) closure.progressed(values);
+    closure.progressed(values);
   }
 
-  workerStarted(worker: WorkerInfo): void {
-    this.#listener.onWorkerStarted(worker);
-  }
-
-  workerLost(worker: WorkerInfo, error: Error): void {
-    const isEnding = this.#isClosed || this.coordinator.shouldStop();
-    if (!isEnding) this.#listener.onWorkerLost(worker, error);
-  }
-
-  workerStuck(worker: WorkerInfo): void {
-    this.#listener.onWorkerStuck(worker);
+  tell(...event: EngineEvent): void {
+    if (event[0] !== 'workerLost' || !this.isOver) this.#listener.onEvent(...event);
   }
 
   work(): QueuedWork {
-    const firsts = this.#queue.firsts.toSorted((one, other) => one.madeAt - other.madeAt);
+    const firsts = this.queue.firsts.toSorted((one, other) => one.madeAt - other.madeAt);
     const [first] = firsts;
     const failures = this.#failures.recent;
-    const waiting = this.#queue.queued;
+    const waiting = this.queue.queued;
     if (first === undefined) return { waiting, failures };
-    const { placement, madeAt } = first;
+    const { placement, madeAt, work } = first;
     const ms = performance.now() - madeAt;
-    const oldest = { name: nameOf(first), ms, ...(placement !== undefined && { placement }) };
+    const oldest = { name: work.name, ms, ...(placement !== undefined && { placement }) };
     return { waiting, oldest, failures };
-  }
-
-  disconnected(error: Error): void {
-    this.#listener.onDisconnected(error);
-  }
-
-  reconnected(): void {
-    this.#listener.onReconnected();
   }
 
   changed(): void {
@@ -292,18 +174,13 @@ export class ClosureRules implements ClusterHost {
   }
 
   failed(error: Error): void {
-    this.#failure = error;
-    this.#refusal = { value: error };
-    this.#dropped ??= { value: error };
+    const { message: why, cause = error } = error;
+    const dropped: Outcome = { state: 'failed', value: error };
     // In a microtask, since `connect` may call this before it has returned the engine.
     queueMicrotask(() => {
-      this.#queue.close(error, { state: 'failed', value: error });
-      for (const closure of this.#queue.inFlight) {
-        closure.settle('failed', error);
-        this.#queue.end(closure);
-      }
-      this.#listener.onLeft();
-      this.#listener.onChange();
+      this.queue.close({ refusal: error, dropped, why: { why, cause, error } });
+      for (const closure of this.#inFlight()) this.#out(closure, dropped);
+      this.changed();
     });
   }
 
@@ -313,26 +190,41 @@ export class ClosureRules implements ClusterHost {
    * Settles a closure, wherever it is, with `outcome`, by its caller's deadline, signal or `cancel`:
    * that is a failure of nobody else's. Cancels its attempt if it is in flight.
    */
-  decide(closure: Closure, outcome: ClosureOutcome): void {
-    const { state, value } = outcome;
-    if (closure.place === 'in-flight') {
-      closure.decide(outcome);
-      // Ready while in flight: another worker had it, too, and was first.
-      const reason = state === 'ready' ? anotherWasFirst() : value;
-      this.#listener.cancel(closure, { reason, replace: true });
-    } else if (['queued', 'held', 'delayed'].includes(closure.place)) {
-      closure.settle(state, value);
-      this.#queue.remove(closure);
-    } else this.#queue.remove(closure, value); // it waits for room: `schedule` rejects
-    this.#listener.onLeft();
+  decide(closure: Closure, outcome: Outcome): void {
+    if (closure.life.at !== 'in-flight') {
+      this.queue.out(closure, outcome);
+      return;
+    }
+    if (closure.decided !== undefined) return;
+    this.queue.decide(closure, outcome);
+    // Ready while in flight: another worker had it, too, and was first.
+    const reason =
+      outcome.state === 'ready' ? new CancelledError('Another worker was first') : outcome.value;
+    this.#listener.cancel(closure, { reason, replace: true });
   }
 
   /** The workers have become fewer: fails each closure for which there will never be a worker. */
   failUnplaceable(): void {
-    for (const closure of this.#queue.placed) {
+    for (const closure of this.queue.placed) {
       const error = this.#nowhere(closure);
       if (error !== undefined) this.decide(closure, { state: 'failed', value: error });
     }
+  }
+
+  /**
+   * Ends the cluster: drops what has not begun, and cancels what is in flight with `reason`; workers
+   * that do not obey are replaced.
+   */
+  end(end: End, reason: unknown): void {
+    this.queue.close(end);
+    for (const closure of this.#inFlight()) {
+      this.#listener.cancel(closure, { reason, replace: true });
+    }
+    this.changed();
+  }
+
+  #inFlight(): Closure[] {
+    return this.queue.some(({ life }) => life.at === 'in-flight');
   }
 
   #nowhere({ placement }: Closure): RangeError | undefined {
@@ -341,74 +233,30 @@ export class ClosureRules implements ClusterHost {
     return why === undefined ? undefined : nowhere(placement, why);
   }
 
-  /** Lets what was called end; refuses later calls. */
-  drain(): void {
-    const error = new FailedPreconditionError('The cluster is closing');
-    this.#refusal ??= { value: error };
-    this.#queue.refuse(error);
-    this.#listener.onChange();
-  }
-
-  /** Drops the queued closures and cancels those in flight. */
-  close(): void {
-    this.#isClosed = true;
-    const dropped = new CancelledError('The cluster was closed');
-    this.#stopAll(clusterClosed(), dropped, dropped);
-  }
-
-  /** Called after a stop: drops the queued closures and cancels those in flight. */
-  stop(): void {
-    const error = this.#stopError();
-    this.#stopAll(error, error, this.coordinator.signal.reason);
-  }
-
-  /** @returns undefined if the closure can be queued again */
-  #whyNotAgain(closure: Closure, cause: unknown): string | undefined {
-    const name = nameOf(closure);
-    // A moved closure that comes back without a cause was recalled after a failure, or a stop:
-    // `putBack` drops it.
-    if (closure.isMoved && cause !== undefined) {
-      return `The arguments of '${name}' were moved to a worker that is lost`;
-    }
-    const { attempts, deaths, retries } = closure;
-    if (!closure.isSpent) return undefined;
-    const times = deaths === 1 ? 'once' : `${deaths} times`;
-    const tries = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
-    const last = cause === undefined ? '' : `. Last: ${messageOf(cause)}`;
-    return `'${name}' lost its worker ${times} in ${tries} (retries: ${retries})${last}`;
+  /** How a closure settles that cannot be run again, because of the others or the end. */
+  #whyOver(closure: Closure): Outcome | undefined {
+    return this.queue.end?.dropped ?? closure.group?.whyNot(closure);
   }
 
   /** The function has thrown an error of its own: it is run again if its call says so. */
   #failed(closure: Closure, error: unknown): void {
     let delayMs: number | undefined;
     try {
-      delayMs = this.#delayBefore(closure, error);
+      delayMs = closure.failed(error);
     } catch (wrong) {
       this.#fail(closure, wrong);
       return;
     }
-    if (delayMs === undefined) {
-      this.#fail(closure, error);
-      return;
+    const over = this.#whyOver(closure);
+    if (delayMs === undefined) this.#fail(closure, error);
+    else if (over !== undefined) this.#out(closure, over);
+    else {
+      const again = (): void => void this.queue.release(closure);
+      this.queue.delay(closure, delayMs === 0 ? undefined : new Timer(delayMs, again));
+      this.#again(closure, error);
+      if (delayMs === 0) again();
+      this.#afterFlight();
     }
-    closure.failed();
-    if (!this.#queue.delay(closure)) return;
-    this.#again(closure, error);
-    const again = (): void => void this.#queue.release(closure);
-    if (delayMs === 0) again();
-    else closure.delay(delayMs, again);
-  }
-
-  /**
-   * Milliseconds until the function is run again after its error; undefined: it is not.
-   *
-   * @throws what `retryOn` or `retryDelayMs` throws; TypeError, RangeError: what they return
-   */
-  #delayBefore(closure: Closure, error: unknown): number | undefined {
-    const { retryRule, deaths, failures, retries, isMoved } = closure;
-    if (retryRule === undefined || isMoved || deaths + failures >= retries) return undefined;
-    if (error instanceof ClosureInputError) return undefined; // the function was not started
-    return retryRule(error, closure.attempts + 1);
   }
 
   #again(closure: Closure, cause: unknown): void {
@@ -417,51 +265,22 @@ export class ClosureRules implements ClusterHost {
     closure.note(CLOSURE.runAgain);
   }
 
-  #fail(closure: Closure, error: unknown): void {
-    this.#failures.note(nameOf(closure), error);
-    closure.settle('failed', error);
-    if (closure.isOwn) this.#queue.end(closure);
-    else if (this.#queue.fail(closure, error)) this.#cancelOthers(closure, error);
+  /** The closure fails, and may fail its group: it settles before the group hears of it. */
+  #fail(closure: Closure, value: unknown): void {
+    const outcome: Outcome = { state: 'failed', value };
+    this.#failures.note(closure.work.name, value);
+    this.queue.decide(closure, outcome);
+    closure.group?.failed(closure, value);
+    this.#out(closure, outcome);
   }
 
-  /** Whether the cluster has asked the closure's attempt to end. */
-  #wasCancelled({ isOwn }: Closure): boolean {
-    return this.#isClosed || (!isOwn && this.#queue.hasFailed);
+  #out(closure: Closure, outcome: Outcome): void {
+    this.queue.out(closure, outcome);
+    this.#afterFlight();
   }
 
-  #afterFlight(closure: Closure): void {
-    if (closure.place === 'out') closure.leave();
-    this.#listener.onLeft();
-    if (this.isIdle) this.#listener.onChange();
-  }
-
-  /**
-   * Aborts the signals of the scheduled functions that run, which may go on; recalls the scheduled
-   * ones that do not.
-   */
-  #cancelOthers(failed: Closure, error: unknown): void {
-    const text = `Cancelled because ${failureOf(failed, error)}`;
-    const reason = new CancelledError(text, { cause: error });
-    for (const closure of this.#queue.inFlight) {
-      if (closure.isOwn) continue;
-      if (closure.decided === undefined) this.#listener.cancel(closure, { reason, replace: false });
-    }
-  }
-
-  /** Closes the queue, cancels the closures in flight, and replaces workers that do not obey. */
-  #stopAll(error: unknown, dropped: Error, reason: unknown): void {
-    if (!this.#queue.isClosed) this.#refusal = { value: error };
-    this.#dropped ??= { value: dropped };
-    this.#queue.close(error, { state: 'cancelled', value: dropped });
-    for (const closure of this.#queue.inFlight) {
-      this.#listener.cancel(closure, { reason, replace: true });
-    }
-    this.#listener.onLeft();
-    this.#listener.onChange();
-  }
-
-  #stopError(): Error {
-    return this.interrupted(new CancelledError('The cluster was stopped'));
+  #afterFlight(): void {
+    if (this.queue.count('in-flight') === 0) this.changed();
   }
 
   /** Whether a function threw `error` because the cluster was stopped: no failure of its own. */
@@ -475,28 +294,13 @@ export class ClosureRules implements ClusterHost {
   }
 }
 
-const anotherWasFirst = (): CancelledError => new CancelledError('Another worker was first');
-
-/** The `onFailure` of the cluster's queue. Closures of the same name share one error. */
-export function cancelledBy(failed: Closure, error: unknown): (dropped: Closure) => unknown {
-  if (error instanceof CancelledError) return () => error;
-  const errors = new Map<string, CancelledError>();
-  return (dropped) => {
-    const name = nameOf(dropped);
-    let shared = errors.get(name);
-    if (shared === undefined) {
-      const text = `'${name}' was cancelled because ${failureOf(failed, error)}. Please reschedule it`;
-      shared = new CancelledError(text, { cause: error });
-      errors.set(name, shared);
-    }
-    return shared;
-  };
-}
-
-const nameOf = ({ work }: Closure): string => (work as Call).name;
-
-const failureOf = (failed: Closure, error: unknown): string =>
-  `'${nameOf(failed)}' failed: ${describe(error)}`;
+/**
+ * Marks the error of a call that the stop has ended as an echo of the stop, as the error of a
+ * queue's wait is: a body of `Coordinator.run` that rejects with it at Ctrl-C has just ended. Its
+ * `cause` becomes the error of the stop, else an AbortError.
+ */
+export const stopError = (coordinator: Coordinator): Error =>
+  attachmentOf(coordinator).interrupted(new CancelledError('The cluster was stopped'));
 
 const isAbort = (value: unknown): boolean =>
   value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);

@@ -1,21 +1,23 @@
 /** A closure: a call on its way to a worker and back, with its state. */
 
-import { Timer } from '../../base/timer.ts';
+import { messageOf } from '../../base/thrown-value.ts';
+import { ClosureInputError } from '../../errors/errors.ts';
 import { CLOSURE, type ClosureEvents } from '../../events/timeline/closure-events.ts';
 import { CLOSURE_TYPES } from '../../events/timeline/events.ts';
-import type { CallSpan } from '../../telemetry/spans.ts';
+import { CallSpan } from '../../telemetry/spans.ts';
 import type { PassedArguments } from '../../values/passed-arguments.ts';
 import { releaseArguments } from '../../values/to-thread.ts';
-import type { Fate, WorkerResource } from '../worker/protocol.ts';
+import type { Fate } from '../worker/protocol.ts';
+import { aboutOf } from '../worker/task-channel.ts';
 import type { Movable } from '../worker/transfer.ts';
-import type { Dropped, Era, Place, Queued } from './closure-queue.ts';
+import type { Queued } from './closure-queue.ts';
+import { type Life, next, type Outcome, outcomeOf } from './life.ts';
 import type { Priority } from './lines/closure-lines.ts';
 import type { Placement } from './lines/placement.ts';
-import { type RemoteState, RemoteValue, type Settle } from './remote-value.ts';
+import type { Settle } from './remote-value.ts';
 
 /** A function of the module with its arguments, as it was scheduled. */
 export type Call = {
-  readonly kind: 'call';
   readonly name: string;
   /**
    * Values, or packed (packed-arguments.ts): an ArrayBuffer for a thread of this process; a
@@ -40,8 +42,6 @@ export type Call = {
 
 export type TakenArguments = Pick<Call, 'args' | 'transfer' | 'hasVariables'>;
 
-export type ClosureOutcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
-
 /** Ids are stored in Int32 claims (protocol.ts), where numbers up to 0 mean something else. */
 const MAX_ID = 2 ** 31 - 2;
 let last = 0;
@@ -51,16 +51,28 @@ function nextId(): number {
   return last;
 }
 
-/** What settles the value of a closure, and hears of it. One for all closures of a cluster. */
+/** What hears of the closures of a cluster. One for all of them. */
 export interface ClosureOwner {
+  readonly coordinator: object;
   /** What the timeline of the cluster's coordinator has of its closures. */
   readonly events: ClosureEvents;
   /** The closure has settled. */
-  onSettled(closure: Closure, state: ClosureOutcome['state']): void;
-  /** The closure has settled, and no worker runs it any more. May be called twice. */
+  onSettled(closure: Closure, outcome: Outcome): void;
+  /** The closure has settled, and no worker runs it any more. */
   onOver(closure: Closure): void;
-  /** The caller cancels the closure, which has not settled. */
-  cancel(closure: Closure, reason: unknown): void;
+}
+
+/** Closures whose callers share errors: those of `schedule`. The error of any other is its caller's. */
+export interface ClosureGroup {
+  /**
+   * @returns undefined if the closure is queued; else a promise that resolves when it is, and rejects
+   *   when it is refused
+   */
+  put(closure: Closure): Promise<void> | undefined;
+  /** How a closure settles that a worker has given back; undefined: it is queued again. */
+  whyNot(closure: Closure): Outcome | undefined;
+  /** The function of a closure in flight has failed: it has settled so, and is about to be out. */
+  failed(closure: Closure, error: unknown): void;
 }
 
 /**
@@ -70,17 +82,20 @@ export interface ClosureOwner {
 export type RetryRule = (error: unknown, attempt: number) => number | undefined;
 
 export type ClosureOptions = {
-  /** The call is its caller's own: its error is told to nobody else (`cluster.run`). */
-  isOwn: boolean;
   /** How often it is run again: after the death of a worker that was running it, or an error. */
   retries: number;
+  group?: ClosureGroup | undefined;
   /** After which errors of its own; undefined: after none. */
   retryRule?: RetryRule | undefined;
   /** It waits outside the line at first. */
   isHeld?: boolean;
+  /** Of OpenTelemetry, when the call was made (`activeContext`): the call is traced. */
+  context?: unknown;
   /** On a node: how often it was started elsewhere, and the context for its attempts. */
   attempts?: number;
   contextText?: string | undefined;
+  /** Is given what its function reports, each value packed, until it has settled. */
+  onProgress?: ((values: readonly Uint8Array[], closure: Closure) => void) | undefined;
   /** How long each attempt may run. */
   runTimeoutMs?: number | undefined;
   priority?: Priority;
@@ -88,80 +103,110 @@ export type ClosureOptions = {
   placement?: Placement | undefined;
 };
 
-const SCHEDULED: ClosureOptions = { isOwn: false, retries: Number.POSITIVE_INFINITY };
+const UNLIMITED: ClosureOptions = { retries: Number.POSITIVE_INFINITY };
 
 export class Closure implements Queued {
-  place: Place = 'new';
-  era: Era | undefined;
   /** Unique in this thread, until 2^31 - 2 other closures have been made. */
   readonly id: number = nextId();
-  /** A call; or a resource, which one worker has to make before that worker takes calls. */
-  work: Call | WorkerResource;
-  readonly isOwn: boolean;
   readonly retries: number;
+  readonly group: ClosureGroup | undefined;
   readonly retryRule: RetryRule | undefined;
   readonly runTimeoutMs: number | undefined;
   readonly priority: Priority;
   readonly placement: Placement | undefined;
+  /** It waits outside the line at first: for RemoteValues, or for a stored result. */
+  readonly isHeld: boolean;
   rank = 0;
   order = 0;
-  /** When it was made, and when a worker first took it (performance.now()). */
+  number = 0;
+  /** When it was made (performance.now()). */
   readonly madeAt: number = performance.now();
-  takenAt: number | undefined;
-  /** It waits outside the line: for RemoteValues among its arguments, or for a stored result. */
-  isHeld: boolean;
-  /** Its result was stored before: it has not been run. */
-  isKept = false;
+  #life: Life = { at: 'new' };
+  #work: Call;
+  #takenAt: number | undefined;
   /** The arguments were moved to a worker: the closure cannot be sent to another worker. */
-  isMoved = false;
-  /** How often it was started and then lost its worker, or failed and is run again. */
-  attempts: number;
+  #isMoved = false;
+  #attempts: number;
   /** How long a worker thread may take to read and begin it before it is asked (silence.ts). */
-  patienceMs = 100;
+  #patienceMs = 100;
   /** How many workers have died while they ran it. */
-  deaths = 0;
+  #deaths = 0;
   /** How many workers have died that may have been running it: nobody can tell. */
-  doubts = 0;
+  #doubts = 0;
   /** After how many errors of its own it was run again. */
-  failures = 0;
-  /** Until then it is delayed (`Place`). */
-  #delay: Timer | undefined;
-  /** The outcome by a deadline or signal, set while the attempt of the settled closure goes on. */
-  decided: ClosureOutcome | undefined;
-  readonly #settle: Settle | undefined;
-  readonly #owner: ClosureOwner | undefined;
-  /** The RemoteValue, which the program has, of a scheduled closure. */
-  remote: RemoteValue<unknown> | undefined;
-  /** Is given what its function reports, each value packed. Set by `report`. */
-  onProgress: ((values: readonly Uint8Array[]) => void) | undefined;
-  /** Its span, if it is traced. */
-  span: CallSpan | undefined;
-  /** The context for its attempts, as text: of its span, or of that of the node's coordinator. */
-  context: string | undefined;
-  /** Called when it has settled, or was refused. */
+  #failures = 0;
+  /** What is told of its end, until it was told. */
+  #settle: Settle | undefined;
   #atEnd: (() => void)[] | undefined;
+  readonly #owner: ClosureOwner | undefined;
+  readonly #onProgress: ClosureOptions['onProgress'];
+  /** Its span, if it is traced. */
+  readonly #span: CallSpan | undefined;
+  readonly #contextText: string | undefined;
 
-  /** @param settle - left out for a resource, which has no RemoteValue */
+  /** @param settle - left out on a node, where nobody waits for its value */
   constructor(
-    work: Call | WorkerResource,
+    work: Call,
     settle?: Settle,
     owner?: ClosureOwner,
-    options: ClosureOptions = SCHEDULED,
+    options: ClosureOptions = UNLIMITED,
   ) {
-    const { isOwn, retries, retryRule, runTimeoutMs, priority = 'normal', placement } = options;
-    const { isHeld = false, attempts = 0, contextText } = options;
-    this.work = work;
-    this.isOwn = isOwn;
+    const { retries, group, retryRule, runTimeoutMs, priority = 'normal', placement } = options;
+    const { isHeld = false, attempts = 0, context, contextText, onProgress } = options;
+    this.#work = work;
     this.retries = retries;
+    this.group = group;
     this.retryRule = retryRule;
     this.isHeld = isHeld;
-    this.attempts = attempts;
-    this.context = contextText;
+    this.#attempts = attempts;
     this.runTimeoutMs = runTimeoutMs;
     this.priority = priority;
     this.placement = placement;
     this.#settle = settle;
     this.#owner = owner;
+    this.#onProgress = onProgress;
+    this.#contextText = contextText;
+    if (context === undefined || owner === undefined) return;
+    this.#span = CallSpan.begin(work.name, context, {
+      'allstop.coordinator': aboutOf(owner.coordinator).coordinator,
+      'allstop.call': this.id,
+    });
+  }
+
+  get work(): Call {
+    return this.#work;
+  }
+
+  get life(): Life {
+    return this.#life;
+  }
+
+  /** How it has settled, while its attempt goes on. */
+  get decided(): Outcome | undefined {
+    return this.#life.at === 'in-flight' ? this.#life.outcome : undefined;
+  }
+
+  /** How often it was started and then lost its worker, or failed and is run again. */
+  get attempts(): number {
+    return this.#attempts;
+  }
+
+  get isMoved(): boolean {
+    return this.#isMoved;
+  }
+
+  get patienceMs(): number {
+    return this.#patienceMs;
+  }
+
+  /** The context for its attempts, as text: of its span, or of that of the node's coordinator. */
+  get context(): string | undefined {
+    return this.#span?.text ?? this.#contextText;
+  }
+
+  /** Milliseconds until a worker first took it; undefined: none has. */
+  get waitedMs(): number | undefined {
+    return this.#takenAt === undefined ? undefined : this.#takenAt - this.madeAt;
   }
 
   /**
@@ -169,120 +214,47 @@ export class Closure implements Queued {
    * worker that runs it, until it has ended.
    */
   get isSuspect(): boolean {
-    return this.deaths + this.doubts > 0;
+    return this.#deaths + this.#doubts > 0;
   }
 
   /** Its workers have died so often that it is not run again. */
   get isSpent(): boolean {
-    return this.deaths + this.failures > this.retries;
-  }
-
-  /** A worker has taken it. */
-  taken(): void {
-    this.takenAt ??= performance.now();
-    this.note(CLOSURE.started);
-  }
-
-  /** It comes back from a worker. @returns whether that was an attempt, which the timeline notes */
-  lost(fate: Fate): boolean {
-    if (fate === 'unsure') this.doubts += 1;
-    if (fate === 'running') this.deaths += 1;
-    const wasStarted = fate === 'running' || fate === 'ended';
-    if (!wasStarted) return false;
-    this.attempts += 1;
-    this.note(CLOSURE.lost);
-    return true;
-  }
-
-  /** The worker from which it came back as this has it still. @returns whether its attempt goes on */
-  found(fate: Fate | undefined): boolean {
-    if (fate === 'unsure') this.doubts -= 1;
-    if (fate !== 'running') return false;
-    this.attempts -= 1;
-    this.deaths -= 1;
-    return true;
-  }
-
-  /** Its function has failed with an error of its own, and is run again. */
-  failed(): void {
-    this.attempts += 1;
-    this.failures += 1;
-  }
-
-  /** Its outcome is decided while its attempt goes on. */
-  decide(outcome: ClosureOutcome): void {
-    this.decided = outcome;
-    this.settle(outcome.state, outcome.value);
-  }
-
-  /** Its arguments go to a worker, and cannot go to another. */
-  move(): void {
-    this.isMoved = true;
-  }
-
-  /** The next worker may take longer to begin it. */
-  allowLonger(): void {
-    this.patienceMs *= 10;
-  }
-
-  /** Its result is stored, or the store has failed: it is not run. */
-  keep(): void {
-    this.isKept = true;
-  }
-
-  /** It does not wait for a stored result any more. */
-  letIn(): void {
-    this.isHeld = false;
-  }
-
-  /** The program has its RemoteValue. */
-  isOf(remote: RemoteValue<unknown>): void {
-    this.remote = remote;
-  }
-
-  /** Its attempts are part of this trace. */
-  trace(span: CallSpan | undefined): void {
-    this.span = span;
-    this.context = span?.text;
-  }
-
-  /** It is delayed, and calls `over` after so many milliseconds, unless it settles before. */
-  delay(ms: number, over: () => void): void {
-    this.#delay = new Timer(ms, over);
-  }
-
-  /**
-   * Takes the arguments that move from the caller. The queue calls this when the call has passed
-   * every check: a refused call must leave the caller its objects.
-   */
-  enter(): void {
-    if (this.work.kind === 'call' && this.work.take !== undefined) {
-      this.work = { ...this.work, ...this.work.take(), take: undefined };
-    }
-    this.note(CLOSURE.queued);
-  }
-
-  /** The arguments that it has waited for are there: `call` is what is sent. */
-  arrive(call: Call): void {
-    this.isHeld = false;
-    this.work = call.take === undefined ? call : { ...call, ...call.take(), take: undefined };
+    return this.#deaths + this.#failures > this.retries;
   }
 
   /** About how many bytes its arguments take. */
   get bytes(): number {
-    return this.work.kind === 'call' ? this.work.bytes : 0;
+    return this.#work.bytes;
   }
 
-  /** Only the first call has an effect. */
-  settle(state: ClosureOutcome['state'], value: unknown): void {
-    if (this.#settle?.(state, value) === true) {
-      this.note(CLOSURE.ended);
-      this.#endSpan(state === 'ready' ? undefined : { error: value });
-      this.#owner?.onSettled(this, state);
-      if (this.place !== 'in-flight') this.leave();
+  become(to: Life): void {
+    const from = this.#life;
+    this.#life = next(from, to);
+    if (from.at === 'delayed') from.timer?.clear();
+    if (to.at !== 'in-flight' || from.at === 'in-flight') return;
+    this.#takenAt ??= performance.now();
+    this.note(CLOSURE.started);
+  }
+
+  tell(): void {
+    const outcome = outcomeOf(this.#life);
+    const settle = this.#settle;
+    const ends = this.#atEnd;
+    this.#atEnd = undefined;
+    if (outcome !== undefined && settle !== undefined) {
+      const { state, value } = outcome;
+      this.#settle = undefined;
+      if (settle(state, value)) {
+        this.note(CLOSURE.ended);
+        this.#endSpan(state === 'ready' ? undefined : { error: value });
+        this.#owner?.onSettled(this, outcome);
+      }
     }
-    this.#delay?.clear();
-    this.release();
+    if (ends !== undefined) for (const end of ends) end();
+    if (this.#life.at !== 'out') return;
+    if ('refusal' in this.#life) this.#endSpan({ error: this.#life.refusal });
+    releaseArguments(this.#work.args);
+    this.#owner?.onOver(this);
   }
 
   /** Calls `end` once, when the closure has settled, or was refused. */
@@ -291,53 +263,101 @@ export class Closure implements Queued {
     this.#atEnd.push(end);
   }
 
-  /** Nothing waits for the end of the closure any more. */
-  release(): void {
-    const ends = this.#atEnd ?? [];
-    this.#atEnd = undefined;
-    for (const end of ends) end();
+  /** It comes back from a worker. @returns whether that was an attempt, which the timeline notes */
+  lost(fate: Fate): boolean {
+    if (fate === 'unsure') this.#doubts += 1;
+    if (fate === 'running') this.#deaths += 1;
+    const wasStarted = fate === 'running' || fate === 'ended';
+    if (!wasStarted) return false;
+    this.#attempts += 1;
+    this.note(CLOSURE.lost);
+    return true;
   }
 
-  /** The closure has settled, and no worker runs it any more. */
-  leave(): void {
-    if (this.work.kind === 'call') releaseArguments(this.work.args);
-    this.#owner?.onOver(this);
+  /** The worker from which it came back as this has it still. @returns whether its attempt goes on */
+  found(fate: Fate | undefined): boolean {
+    if (fate === 'unsure') this.#doubts -= 1;
+    if (fate !== 'running') return false;
+    this.#attempts -= 1;
+    this.#deaths -= 1;
+    return true;
+  }
+
+  /**
+   * Its function has thrown an error of its own.
+   *
+   * @returns the milliseconds until it is run again; undefined: it is not
+   * @throws what `retryOn` or `retryDelayMs` throws; TypeError, RangeError: what they return
+   */
+  failed(error: unknown): number | undefined {
+    const isLast = this.#deaths + this.#failures >= this.retries;
+    // After a ClosureInputError: the function was not started.
+    if (this.#isMoved || isLast || error instanceof ClosureInputError) return undefined;
+    const delayMs = this.retryRule?.(error, this.#attempts + 1);
+    if (delayMs === undefined) return undefined;
+    this.#attempts += 1;
+    this.#failures += 1;
+    return delayMs;
+  }
+
+  /**
+   * Why it is not run again after it came back.
+   *
+   * @param cause - of the loss of its worker. Undefined: it was recalled
+   * @returns undefined if it can be queued again
+   */
+  whyNotAgain(cause: unknown): string | undefined {
+    const { name } = this.#work;
+    // A moved closure that was recalled is one that is dropped, after a failure or a stop.
+    if (this.#isMoved && cause !== undefined) {
+      return `The arguments of '${name}' were moved to a worker that is lost`;
+    }
+    if (!this.isSpent) return undefined;
+    const times = this.#deaths === 1 ? 'once' : `${this.#deaths} times`;
+    const tries = this.#attempts === 1 ? '1 attempt' : `${this.#attempts} attempts`;
+    const last = cause === undefined ? '' : `. Last: ${messageOf(cause)}`;
+    return `'${name}' lost its worker ${times} in ${tries} (retries: ${this.retries})${last}`;
+  }
+
+  /** Its arguments go to a worker, and cannot go to another. */
+  move(): void {
+    this.#isMoved = true;
+  }
+
+  /** The next worker may take longer to begin it. */
+  allowLonger(): void {
+    this.#patienceMs *= 10;
+  }
+
+  /**
+   * Takes the arguments that move from the caller. The queue calls this when the call has passed
+   * every check: a refused call must leave the caller its objects.
+   */
+  enter(): void {
+    this.arrive(this.#work);
+    this.note(CLOSURE.queued);
+  }
+
+  /** `work` is what is sent. */
+  arrive(work: Call): void {
+    const { take } = work;
+    this.#work = take === undefined ? work : { ...work, ...take(), take: undefined };
   }
 
   /** Notes in the timeline what has become of it. `event`: a value of CLOSURE. */
   note(event: number): void {
-    this.span?.note(CLOSURE_TYPES[event] as string);
-    this.#owner?.events.note(event, this.id, (this.work as Call).name);
-  }
-
-  #endSpan(failure: { error: unknown } | undefined): void {
-    const isLost = this.isSpent || this.takenAt === undefined;
-    this.span?.end(isLost ? this.attempts : this.attempts + 1, failure);
-  }
-
-  /** It could not be queued. */
-  refuse(error: unknown): void {
-    this.#endSpan({ error });
+    this.#span?.note(CLOSURE_TYPES[event] as string);
+    this.#owner?.events.note(event, this.id, this.#work.name);
   }
 
   /** Its function has reported values, each of which is packed. */
   progressed(values: readonly Uint8Array[]): void {
-    if (this.remote !== undefined) RemoteValue.report(this.remote, values);
-    this.onProgress?.(values);
+    if (this.#life.at === 'in-flight' && this.decided === undefined)
+      this.#onProgress?.(values, this);
   }
 
-  /** What its function reports goes to `onProgress`. */
-  report(onProgress: (values: readonly Uint8Array[]) => void): void {
-    this.onProgress = onProgress;
-  }
-
-  /** `RemoteValue.cancel`. */
-  cancel(reason: unknown): void {
-    this.#owner?.cancel(this, reason);
-  }
-
-  /** The queue calls it for closures that no worker will run. */
-  drop({ state, value }: Dropped): void {
-    this.settle(state, value);
+  #endSpan(failure: { error: unknown } | undefined): void {
+    const isLost = this.isSpent || this.#takenAt === undefined;
+    this.#span?.end(isLost ? this.#attempts : this.#attempts + 1, failure);
   }
 }

@@ -3,17 +3,16 @@
  */
 
 import { encode } from '../../record/encoded-error.ts';
-import { type Resource } from '../worker/protocol.ts';
-import { type Call, Closure } from './closure.ts';
+import type { Resource } from '../worker/protocol.ts';
+import type { Call } from './closure.ts';
+import type { End } from './closure-queue.ts';
 import { makePerWorkerDataset, makePerWorkerValues, type PerWorkerDataset } from './per-worker.ts';
 
 export interface DatasetsListener {
-  /** The indexes of the workers that have loaded the module. */
-  workers(): readonly number[];
-  /** Has that worker make a resource before it takes calls. */
-  prepare(closure: Closure, worker: number): void;
-  /** The error with which calls are refused; undefined while they are taken. */
-  refusal(): { value: unknown } | undefined;
+  /** `Engine.prepare` */
+  prepare(resource: Resource): void;
+  /** Why calls are refused; undefined while they are taken. */
+  end(): End | undefined;
   /** The workers were sent a resource. */
   onDefined(): void;
   /** Nobody has a resource any more: the workers let it go. */
@@ -77,15 +76,15 @@ export class Datasets {
     return made;
   }
 
-  /** Sends all resources to a new worker. */
-  prepareAll(worker: number): void {
-    for (const resource of this.#resources.values()) this.#send(resource, worker);
+  /** What a new worker has to make, in order. */
+  get resources(): Iterable<Resource> {
+    return this.#resources.values();
   }
 
   /** @throws the error with which the cluster refuses calls */
   #checkOpen(): void {
-    const refusal = this.#listener.refusal();
-    if (refusal !== undefined) throw refusal.value;
+    const end = this.#listener.end();
+    if (end !== undefined) throw end.refusal;
   }
 
   /** Resources are sent in the order of calls: an iterator comes after its data set. */
@@ -102,18 +101,11 @@ export class Datasets {
       }
       if (this.#held.has(id)) {
         this.#resources.set(id, resource);
-        for (const worker of this.#listener.workers()) this.#send(resource, worker);
+        this.#listener.prepare(resource);
       }
-      // Wait for the microtask in which the engine takes the tagged closures: until then the engine
-      // reports its workers as ready, although they still have to make the resource.
-      await Promise.resolve();
       this.#toDefine -= 1;
       this.#listener.onDefined();
     });
     return id;
-  }
-
-  #send(resource: Resource, worker: number): void {
-    this.#listener.prepare(new Closure(resource), worker);
   }
 }

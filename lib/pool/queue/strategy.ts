@@ -9,9 +9,10 @@ import type { Definition } from '../../cluster/variables/variable.ts';
 import type { VariableSource, VariableStore } from '../../cluster/variables/variable-store.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
-import type { Fate } from '../worker/protocol.ts';
-import type { Closure, ClosureOutcome } from './closure.ts';
-import type { Runner } from './lines/closure-lines.ts';
+import type { Fate, Resource, WorkerResource } from '../worker/protocol.ts';
+import type { Closure } from './closure.ts';
+import type { QueuedClosures } from './closure-queue.ts';
+import type { Outcome } from './life.ts';
 import type { Placement, Resources } from './lines/placement.ts';
 
 /** One worker of a cluster, at the moment when `workers` was read. */
@@ -80,33 +81,14 @@ export interface StrategyHost {
   /** How many more deaths of workers than one fail the data set that they were making. */
   readonly retries: number;
   readonly variables: VariableSource;
-  /** How many closures are queued. */
-  readonly waiting: number;
-  /**
-   * The next queued closure that the worker may run; it is in flight from here on. Undefined: none
-   * is queued, or (`hasPlaced`) other workers may run what is queued.
-   */
-  take(runner: Runner): Closure | undefined;
-  /** Whether closures are queued that only some workers may run. */
-  readonly hasPlaced: boolean;
-  /** The workers that queued closures are placed on, by index. */
-  readonly placedOn: readonly number[];
-  /**
-   * Whether the closure that `take` would give is a suspect (`Closure.isSuspect`). Only a worker that has no
-   * other closure may take it then, and gets no other until it has ended.
-   */
-  isSuspectNext(runner: Runner): boolean;
-  /** The next resource that this worker has to make before it takes calls. */
-  takeTagged(worker: number): Closure | undefined;
-  /** Whether `takeTagged` has something for any worker. */
-  hasTagged(): boolean;
-  /** A new worker has started: tags all resources for it. */
-  prepare(worker: number): void;
+  readonly queue: QueuedClosures<Closure>;
+  /** What each worker that has loaded the module makes before it takes calls. */
+  readonly resources: Iterable<WorkerResource>;
   /**
    * An attempt has ended. `microseconds` is how long the function ran; left out if it was
    * not started.
    */
-  ended(closure: Closure, outcome: ClosureOutcome, microseconds?: number): void;
+  ended(closure: Closure, outcome: Outcome, microseconds?: number): void;
   /** The function of a closure in flight has run for its `runTimeoutMs`. `cancel` may follow. */
   overdue(closure: Closure): void;
   /** The function of a closure in flight has reported values, each of which is packed. */
@@ -123,17 +105,26 @@ export interface StrategyHost {
    * arguments of a DRAW, `answer` takes its packed result or an encoded error.
    */
   draw?(request: Uint8Array, answer: DrawAnswer): void;
-  /** A worker has become ready, for the first time or again. */
-  workerStarted(worker: WorkerInfo): void;
-  /** A worker has died, and will be replaced. */
-  workerLost(worker: WorkerInfo, error: Error): void;
-  /** A thread is blocked in native code and cannot be ended. Another takes its place. */
-  workerStuck(worker: WorkerInfo): void;
+  /** Something has happened that the program may hear of. */
+  tell(...event: EngineEvent): void;
   /** `Engine.report()`, `workers` or `functions` have changed. */
   changed(): void;
   /** No worker will ever start any more: all closures fail with this error. */
   failed(error: Error): void;
 }
+
+/** What an engine tells, by the names of the cluster's events. */
+export type EngineEvent =
+  /** A worker has become ready, for the first time or again. */
+  | [event: 'workerStarted', worker: WorkerInfo]
+  /** A worker has died, and will be replaced. */
+  | [event: 'workerLost', worker: WorkerInfo, error: Error]
+  /** A thread is blocked in native code and cannot be ended. Another takes its place. */
+  | [event: 'workerStuck', worker: WorkerInfo]
+  /** The connection to the servers is lost, or an attempt to connect has failed since. */
+  | [event: 'disconnected', error: Error]
+  /** There is a connection again. */
+  | [event: 'reconnected'];
 
 /** Calls that wait, and functions that have failed in the last minutes. */
 export type QueuedWork = {
@@ -145,12 +136,9 @@ export type QueuedWork = {
 
 /** The host of an engine whose workers may be away and come back. */
 export interface ClusterHost extends StrategyHost {
+  readonly resources: Iterable<Resource>;
   /** What waits and what has failed lately, for an operator. */
   work(): QueuedWork;
-  /** The connection to the servers is lost, or an attempt to connect has failed since. */
-  disconnected(error: Error): void;
-  /** There is a connection again. */
-  reconnected(): void;
   /**
    * A worker whose closures were `returned` is back and still has these. `given`: by closure,
    * as what it was returned. Those that are queued are in flight on that worker again, and their
@@ -165,7 +153,7 @@ export interface ClusterHost extends StrategyHost {
    *
    * @returns whether this is the first
    */
-  offered(closure: Closure, outcome: ClosureOutcome, microseconds: number): boolean;
+  offered(closure: Closure, outcome: Outcome, microseconds: number): boolean;
 }
 
 export type Cancellation = {
@@ -176,8 +164,10 @@ export type Cancellation = {
 
 /** The methods that the rules call. None throws. */
 export interface Engine {
-  /** `take` or `takeTagged` may return a closure now. */
+  /** `queue.take` may return a closure now. */
   wake(): void;
+  /** The workers that have loaded the module make this before they take calls. */
+  prepare(resource: Resource): void;
   /** Asks the attempt of a closure in flight to end; `ended` or `returned` follows. */
   cancel(closure: Closure, cancellation: Cancellation): void;
   /**
@@ -206,11 +196,6 @@ export interface Engine {
   assertHeld?(): Promise<void>;
   /** Whether arguments may contain SharedArrayBuffers. False if it is left out. */
   readonly sharesMemory?: boolean;
-  /**
-   * The workers that have loaded the module. The engine calls `StrategyHost.prepare` for each
-   * worker that loads it later.
-   */
-  readonly indexes: number[];
   readonly workers: WorkerInfo[];
   /** How many functions can run at once, now. */
   readonly capacity: number;

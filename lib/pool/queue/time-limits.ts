@@ -5,7 +5,8 @@ import { reasonOfAbort } from '../../base/abort-reason.ts';
 import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { Timer, within } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';
-import type { Call, Closure, ClosureOutcome } from './closure.ts';
+import type { Closure } from './closure.ts';
+import type { Outcome } from './life.ts';
 
 export type Limits = {
   readonly signal: AbortSignal | undefined;
@@ -75,25 +76,25 @@ export function inTime<T>(promise: Promise<T>, limits: Limits, tooLate: () => Er
 }
 
 /**
- * Calls `decide` when a limit of the closure is reached before it has settled. `whyNoWorker`: a
+ * Decides when a limit of the closure is reached before it has settled. `whyNoWorker`: a
  * sentence, or '' while a worker is ready.
  */
 export function limit(
   closure: Closure,
   limits: Limits,
-  decide: (closure: Closure, outcome: ClosureOutcome) => void,
+  rules: { decide(closure: Closure, outcome: Outcome): void },
   whyNoWorker: () => string,
 ): void {
   if (isUnlimited(limits)) return;
-  const { name } = closure.work as Call;
+  const { name } = closure.work;
   const unwatch = watch(
     limits,
     () => {
-      const why = closure.place === 'queued' ? whyQueued(closure, whyNoWorker()) : '';
+      const why = closure.life.at === 'queued' ? whyQueued(closure, whyNoWorker()) : '';
       const value = deadlineExceeded(name, limits.timeoutMs, why);
-      decide(closure, { state: 'failed', value });
+      rules.decide(closure, { state: 'failed', value });
     },
-    (reason) => decide(closure, { state: 'cancelled', value: reason }),
+    (reason) => rules.decide(closure, { state: 'cancelled', value: reason }),
   );
   closure.atEnd(unwatch);
 }

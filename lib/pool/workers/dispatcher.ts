@@ -33,7 +33,7 @@ export class Dispatcher {
     this.#availability = availability;
     this.#concurrency = concurrency;
     // Nothing is sent after a function that was never measured.
-    this.#feeding = new Feeding(host, WORKER_AHEAD_US, this.wake);
+    this.#feeding = new Feeding(host.queue, WORKER_AHEAD_US, this.wake);
   }
 
   measure(name: string, us: number): void {
@@ -45,36 +45,34 @@ export class Dispatcher {
    */
   #feedIdle(): void {
     if (this.#refuseAll()) return;
-    this.#prepare();
     const slots = this.#slots.all;
-    let hasWork = this.#host.waiting > 0;
+    let hasWork = this.#host.queue.queued > 0;
     for (const { worker } of slots) {
-      if (!(hasWork || this.#host.hasPlaced)) break;
+      if (!(hasWork || this.#host.queue.hasPlaced)) break;
       if (worker?.idleSince === undefined) continue;
       hasWork = this.#feed(worker, 1) && hasWork;
       worker.flush();
     }
     // One worker may have been sent the whole queue, and its functions may run longer than
     // expected.
-    if (hasWork || this.#slots.lacks(this.#host) || this.#isUneven()) this.#feedAllSoon();
+    if (hasWork || this.#slots.lacks(this.#host.queue) || this.#isUneven()) this.#feedAllSoon();
   }
 
   /** Feeds all workers. */
   feedAll(): void {
     if (this.#refuseAll()) return;
-    this.#prepare();
     const slots = this.#slots.all;
-    let hasWork = this.#host.waiting > 0;
+    let hasWork = this.#host.queue.queued > 0;
     // Each worker gets one function before any gets a second.
     for (let most = 1; most <= this.#concurrency; most++) {
       for (const { worker } of slots) {
-        if (!(hasWork || this.#host.hasPlaced)) break;
+        if (!(hasWork || this.#host.queue.hasPlaced)) break;
         if (worker !== undefined) hasWork = this.#feed(worker, most) && hasWork;
       }
     }
     for (const { worker } of slots) worker?.flush();
     if (!hasWork) this.#rebalance();
-    this.#slots.follow(this.#host, hasWork, this.#concurrency);
+    this.#slots.follow(this.#host.queue, hasWork, this.#concurrency);
   }
 
   /** @returns false if no closure is queued any more that the worker may run */
@@ -90,7 +88,7 @@ export class Dispatcher {
     for (const { index } of this.#slots.all) {
       const runner: Runner = { canRun: (placement) => placement.fits(index, {}) };
       for (;;) {
-        const closure = this.#host.take(runner);
+        const closure = this.#host.queue.take(runner);
         if (closure === undefined) break;
         this.#host.ended(closure, { state: 'failed', value: error });
       }
@@ -122,19 +120,6 @@ export class Dispatcher {
       this.#feed(worker, 1);
       worker.flush();
       fullest = this.#fullest;
-    }
-  }
-
-  /** Sends the workers what they have to make before they take closures. */
-  #prepare(): void {
-    if (!this.#host.hasTagged()) return;
-    for (const slot of this.#slots.all) {
-      if (!slot.isServing) continue;
-      for (;;) {
-        const work = this.#host.takeTagged(slot.index)?.work;
-        if (work === undefined || work.kind === 'call') break;
-        slot.prepare(work);
-      }
     }
   }
 }

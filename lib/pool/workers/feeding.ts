@@ -1,8 +1,8 @@
 /** Gives queued closures to a worker or node, and knows how long functions take. */
 
 import type { Call, Closure } from '../queue/closure.ts';
+import type { QueuedClosures } from '../queue/closure-queue.ts';
 import type { Runner } from '../queue/lines/closure-lines.ts';
-import type { StrategyHost } from '../queue/strategy.ts';
 
 /** Added to each measured time for the cost of sending a closure, so that no function takes 0. */
 const SENDING_US = 2;
@@ -30,8 +30,10 @@ export function coalesced(later: (run: () => void) => void, body: () => void): (
   };
 }
 
+type Queue = Pick<QueuedClosures<Closure>, 'take' | 'isSuspectNext'>;
+
 export class Feeding {
-  readonly #host: Pick<StrategyHost, 'take' | 'isSuspectNext'>;
+  readonly #queue: Queue;
   /** How long a function is expected to run that was never measured. */
   readonly #unmeasuredUs: number;
   /** By the name of the function: a moving average of its attempts, in microseconds. */
@@ -39,12 +41,8 @@ export class Feeding {
   readonly #wake: () => void;
 
   /** `wake`: others may take something. */
-  constructor(
-    host: Pick<StrategyHost, 'take' | 'isSuspectNext'>,
-    unmeasuredUs: number,
-    wake: () => void,
-  ) {
-    this.#host = host;
+  constructor(queue: Queue, unmeasuredUs: number, wake: () => void) {
+    this.#queue = queue;
     this.#unmeasuredUs = unmeasuredUs;
     this.#wake = wake;
   }
@@ -63,14 +61,12 @@ export class Feeding {
    */
   feed(taker: Taker, mayTake: () => boolean): 'full' | 'no-work' | 'suspect' {
     while (mayTake()) {
-      if (taker.running > 0 && this.#host.isSuspectNext(taker)) return 'suspect';
-      const closure = this.#host.take(taker);
+      if (taker.running > 0 && this.#queue.isSuspectNext(taker)) return 'suspect';
+      const closure = this.#queue.take(taker);
       if (closure === undefined) return 'no-work';
       if (closure.isSuspect) this.#wake(); // what is behind it is for others
       const { work } = closure;
-      if (work.kind === 'call') {
-        taker.add(closure, work, this.#us.get(work.name) ?? this.#unmeasuredUs);
-      }
+      taker.add(closure, work, this.#us.get(work.name) ?? this.#unmeasuredUs);
     }
     return 'full';
   }

@@ -23,7 +23,8 @@ import { decode, encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
 import { toThread } from '../../values/to-thread.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
-import type { Call, Closure, ClosureOutcome } from '../queue/closure.ts';
+import type { Call, Closure } from '../queue/closure.ts';
+import type { Outcome } from '../queue/life.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, RunningCall, StrategyHost } from '../queue/strategy.ts';
 import type { SentCall, SentResult, ToWorker } from '../worker/messages.ts';
@@ -383,7 +384,7 @@ export class LiveWorker implements Taker {
 export const nameOf = ({ work }: Closure): string => (work as Call).name;
 
 /** `isValue`: a result is a value already, not bytes of another process. */
-function outcomeOf(state: number, value: unknown, isValue: boolean): ClosureOutcome {
+function outcomeOf(state: number, value: unknown, isValue: boolean): Outcome {
   if (state !== STATE.ready) return { state: 'failed', value: decode(value as Uint8Array).value };
   if (isValue) return { state: 'ready', value };
   try {

@@ -18,7 +18,7 @@ export type Sent = {
  * a coordinator on NATS, which has a copy of them.)
  */
 export function isOnlyHere({ isMoved, work }: Closure): boolean {
-  return isMoved && !(work.kind === 'call' && work.args instanceof Uint8Array);
+  return isMoved && !(work.args instanceof Uint8Array);
 }
 
 export class SentClosures<S extends Sent = Sent> {

@@ -13,7 +13,8 @@
 import { Timer } from '../../base/timer.ts';
 import { counted } from '../../coordinator/words.ts';
 import { CancelledError } from '../../errors/errors.ts';
-import type { StrategyHost } from '../queue/strategy.ts';
+import type { Closure } from '../queue/closure.ts';
+import type { QueuedClosures } from '../queue/closure-queue.ts';
 import type { WorkerSlot } from './worker-slot.ts';
 
 /** Limits of a pool whose size follows its work. */
@@ -82,24 +83,24 @@ export class Slots {
   }
 
   /** Whether closures are placed on a worker that is not there, and may be added. */
-  lacks(host: StrategyHost): boolean {
+  lacks({ placedOn }: Pick<QueuedClosures<Closure>, 'placedOn'>): boolean {
     if (this.#elastic === undefined) return false;
-    return host.placedOn.some((index) => !this.#stays(index));
+    return placedOn.some((index) => !this.#stays(index));
   }
 
   /**
    * The size follows the work, if it is not fixed: workers on which closures are placed are added;
    * others as well, if there is more work than the workers take; or those that are idle end.
    */
-  follow(host: StrategyHost, hasWork: boolean, concurrency: number): void {
+  follow(queue: QueuedClosures<Closure>, hasWork: boolean, concurrency: number): void {
     if (this.#elastic === undefined) return;
-    for (const index of host.placedOn) {
+    for (const index of queue.placedOn) {
       if (this.#stays(index)) continue;
       const leaving = [...this.#leaving].find((slot) => slot.index === index);
       if (leaving === undefined) this.add(index);
       else this.#leaving.delete(leaving);
     }
-    if (hasWork) this.#grow(Math.ceil(host.waiting / concurrency), this.#elastic);
+    if (hasWork) this.#grow(Math.ceil(queue.queued / concurrency), this.#elastic);
     else this.#shrinkLater(this.#elastic);
   }
 

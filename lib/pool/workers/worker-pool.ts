@@ -14,6 +14,7 @@ import type { Closure } from '../queue/closure.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import { importError } from '../worker/module/import-error.ts';
+import type { WorkerResource } from '../worker/protocol.ts';
 import { Availability, isShortage } from './availability.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -121,10 +122,10 @@ export class WorkerPool implements Engine {
       onReady: (slot) => {
         this.#failedStarts = undefined;
         this.#availability.workerIsReady();
-        host.workerStarted(slot.info);
+        host.tell('workerStarted', slot.info);
         this.#slots.check();
       },
-      onStuck: (info) => host.workerStuck(info),
+      onStuck: (info) => host.tell('workerStuck', info),
       onLoaded: (slot, names) => {
         this.#functions = names;
         this.#starts.left(slot);
@@ -150,7 +151,6 @@ export class WorkerPool implements Engine {
     this.#starts.leave(slot);
     this.#pastRestarts += slot.info.restarts;
     if (slot.stuck.size > 0) this.#departed.push(slot);
-    while (this.#host.takeTagged(slot.index) !== undefined); // nobody will make these data sets
     this.#host.changed();
   }
 
@@ -169,16 +169,16 @@ export class WorkerPool implements Engine {
     for (const slot of this.#slots.all) slot.forget(id);
   }
 
+  prepare(resource: WorkerResource): void {
+    for (const slot of this.#slots.all) if (slot.isServing) slot.prepare(resource);
+  }
+
   define(...definitions: Definition[]): void {
     for (const slot of this.#slots.all) slot.define(definitions);
   }
 
   get functions(): readonly string[] | undefined {
     return this.#functions;
-  }
-
-  get indexes(): number[] {
-    return this.#slots.all.filter(({ isServing }) => isServing).map(({ index }) => index);
   }
 
   get workers(): WorkerInfo[] {
@@ -295,7 +295,7 @@ export class WorkerPool implements Engine {
     const isCharged = how === 'killed' || running !== undefined;
     const deaths = slot.isReplaced(isCharged);
     log('%s, running %s', cause.message, running === undefined ? 'no function' : `'${running}'`);
-    this.#host.workerLost(slot.info, cause);
+    this.#host.tell('workerLost', slot.info, cause);
     if (isLeaving) return this.#slots.remove(slot);
     if (!wasReady) this.#slots.undo(cause);
     if (!this.#slots.has(slot)) return;

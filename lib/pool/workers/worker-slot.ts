@@ -386,8 +386,8 @@ export class WorkerSlot implements Keeper {
         this.#cause = undefined;
         this.#become({ is: 'serving', worker });
         this.#listener.onLoaded(this, message.functions);
-        this.#host.prepare(this.index);
-        this.#listener.onFree(this); // sends the resources to make before it is ready
+        for (const resource of this.#host.resources) this.prepare(resource);
+        this.#listener.onFree(this);
         return this.#checkReady(worker);
       case 'allstop:failed': {
         const { value } = decode(message.error);

@@ -1,42 +1,129 @@
-// ClosureQueue by itself, without workers: tests for each rule at the top of
-// lib/pool/queue/closure-queue.ts, then random calls compared with a model. To replay:
+// ClosureQueue and, over it, CallGroup by themselves, without workers: tests for each rule at the top
+// of lib/pool/queue/closure-queue.ts and lib/cluster/call-group.ts, then random calls compared with a
+// model. To replay:
 // ALLSTOP_TEST_SEED=SEED npx vitest run test/pool/queue/closure-queue.test.ts
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CallGroup, type Grouped } from '../../../lib/cluster/call-group.ts';
+import { ClosureQueue } from '../../../lib/pool/queue/closure-queue.ts';
 import {
-  ClosureQueue,
-  type Dropped,
-  type Era,
+  type Life,
+  next,
+  type Outcome,
+  outcomeOf,
   type Place,
-  type Queued,
-} from '../../../lib/pool/queue/closure-queue.ts';
+} from '../../../lib/pool/queue/life.ts';
 import { isPending, turn } from '../../support/gate.ts';
 import { seed } from '../../support/seed.ts';
 
-class Item implements Queued {
-  place: Place = 'new';
-  era: Era | undefined;
-  readonly name: string;
+class Item implements Grouped {
+  life: Life = { at: 'new' };
+  readonly work: { readonly name: string };
   readonly isOwn: boolean;
+  readonly isHeld = false;
   readonly bytes: number;
   isSuspect = false;
+  /** Left the queue before it was in flight. */
   readonly dropped: unknown[] = [];
   refusal: unknown;
 
   constructor(name: string, isOwn = false, bytes = 1) {
-    this.name = name;
+    this.work = { name };
     this.isOwn = isOwn;
     this.bytes = bytes;
+  }
+
+  get name(): string {
+    return this.work.name;
+  }
+
+  get place(): Place {
+    return this.life.at;
   }
 
   enter(): void {
     if (this.refusal !== undefined) throw this.refusal;
   }
 
-  drop({ state, value }: Dropped): void {
-    expect(this.place).toBe('out');
-    this.dropped.push(`${state}: ${String(value)}`);
+  become(life: Life): void {
+    const before = outcomeOf(this.life);
+    this.life = next(this.life, life);
+    const outcome = outcomeOf(this.life);
+    if (this.place !== 'out' || outcome === undefined || before !== undefined) return;
+    const { state, value } = outcome;
+    if (value === ENDED || value === REMOVED) return;
+    this.dropped.push(`${state}: ${value instanceof Error ? value.message : String(value)}`);
+  }
+
+  tell(): void {}
+}
+
+const ENDED = 'ended';
+const REMOVED = 'given up';
+
+const because = (name: string, error: string): string =>
+  `'${name}' was cancelled because ${error}. Please reschedule it`;
+
+class Both {
+  readonly queue: ClosureQueue<Item>;
+  readonly group: CallGroup<Item>;
+  woken = 0;
+
+  constructor(maxQueued: number, maxQueuedBytes: number) {
+    this.queue = new ClosureQueue<Item>(maxQueued, maxQueuedBytes, {
+      onWork: () => {
+        this.woken += 1;
+      },
+      onOut: (item) => this.group.left(item),
+    });
+    this.group = new CallGroup<Item>(this.queue, () => {});
+  }
+
+  get hasFailed(): boolean {
+    return this.group.whyNot(new Item('any')) !== undefined;
+  }
+
+  put(item: Item): Promise<void> | undefined {
+    if (!item.isOwn) return this.group.put(item);
+    let enter = (): void => {};
+    let refuse: (error: unknown) => void = enter;
+    try {
+      const waiter = { entered: () => enter(), refused: (error: unknown) => refuse(error) };
+      if (this.queue.put(item, waiter)) return undefined;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return new Promise((resolve, reject) => {
+      enter = resolve;
+      refuse = reject;
+    });
+  }
+
+  end(item: Item): void {
+    this.queue.out(item, { state: 'ready', value: ENDED });
+  }
+
+  /** What the rules do with the error of a function. */
+  fail(item: Item, value: unknown): void {
+    const outcome: Outcome = { state: 'failed', value };
+    item.become({ at: 'in-flight', outcome });
+    if (!item.isOwn) this.group.failed(item, value);
+    this.queue.out(item, outcome);
+  }
+
+  /** What the rules do with a closure that comes back. */
+  putBack(item: Item): void {
+    const over = this.queue.end?.dropped ?? (item.isOwn ? undefined : this.group.whyNot(item));
+    if (over === undefined) this.queue.putBack(item);
+    else this.queue.out(item, over);
+  }
+
+  /** What the rules do for a caller who gives up. */
+  remove(item: Item, value: unknown = REMOVED): boolean {
+    if (item.place === 'in-flight' || item.place === 'out') return false;
+    this.queue.out(item, { state: 'cancelled', value });
+    return true;
   }
 }
 
@@ -44,21 +131,16 @@ function makeQueue(
   maxQueued = Number.POSITIVE_INFINITY,
   maxQueuedBytes = Number.POSITIVE_INFINITY,
 ) {
-  let woken = 0;
-  const queue = new ClosureQueue<Item>(maxQueued, maxQueuedBytes, {
-    onWork: () => {
-      woken += 1;
-    },
-    onFailure: (_failed, error) => () => `because of ${String(error)}`,
-  });
+  const both = new Both(maxQueued, maxQueuedBytes);
   return {
-    queue,
-    woken: () => woken,
+    both,
+    queue: both.queue,
+    group: both.group,
     put: (name: string, isOwn = false, bytes = 1) => {
       const item = new Item(name, isOwn, bytes);
-      return { item, room: queue.put(item) };
+      return { item, room: both.put(item) };
     },
-    take: () => queue.take()?.name,
+    take: () => both.queue.take()?.name,
   };
 }
 
@@ -68,6 +150,8 @@ function flying({ queue, put }: ReturnType<typeof makeQueue>, name: string): Ite
   expect(queue.take()).toBe(item);
   return item;
 }
+
+const closed = { refusal: 'closed', dropped: { state: 'failed', value: 'closed' } } as const;
 
 describe('what waits for room', () => {
   it.each([false, true])('gets it before what comes later in the other line', async (isOwn) => {
@@ -84,35 +168,35 @@ describe('what waits for room', () => {
 
 describe('1: every closure is in one place', () => {
   it('waits, is in line, in flight, and out', async () => {
-    const { queue, put } = makeQueue(1);
+    const { both, queue, put } = makeQueue(1);
     const { item: first } = put('first');
     const { item: second, room } = put('second');
     expect([first.place, second.place]).toEqual(['queued', 'waiting']);
     queue.take();
     await room;
     expect([first.place, second.place]).toEqual(['in-flight', 'queued']);
-    queue.end(first);
+    both.end(first);
     expect([first.place, second.place]).toEqual(['out', 'queued']);
-    expect([queue.queued, queue.inFlight.size]).toEqual([1, 0]);
+    expect([queue.queued, queue.count('in-flight')]).toEqual([1, 0]);
   });
 
   it('tells whoever gets in that there is work', async () => {
-    const { queue, put, woken } = makeQueue(1);
+    const { both, queue, put } = makeQueue(1);
     const { item } = put('first');
-    expect(woken()).toBe(1);
+    expect(both.woken).toBe(1);
     const { room } = put('second');
-    expect(woken()).toBe(1);
+    expect(both.woken).toBe(1);
     queue.take();
     await room;
-    expect(woken()).toBe(2);
-    queue.putBack(item);
-    expect(woken()).toBe(3);
+    expect(both.woken).toBe(2);
+    both.putBack(item);
+    expect(both.woken).toBe(3);
   });
 
   it('takes a closure out of line, wherever it is there', () => {
-    const { queue, put, take } = makeQueue();
+    const { both, queue, put, take } = makeQueue();
     const [, second] = ['first', 'second', 'third'].map((name) => put(name).item);
-    expect(queue.remove(second as Item)).toBe(true);
+    expect(both.remove(second as Item)).toBe(true);
     expect(queue.queued).toBe(2);
     expect([take(), take(), take()]).toEqual(['first', 'third', undefined]);
     expect(second?.dropped).toEqual([]); // `remove` does not drop
@@ -121,28 +205,28 @@ describe('1: every closure is in one place', () => {
   it('does not remove what is in flight, or out', () => {
     const made = makeQueue();
     const item = flying(made, 'first');
-    expect(made.queue.remove(item)).toBe(false);
-    made.queue.end(item);
-    expect(made.queue.remove(item)).toBe(false);
-    expect([made.queue.queued, made.queue.inFlight.size]).toEqual([0, 0]);
+    expect(made.both.remove(item)).toBe(false);
+    made.both.end(item);
+    expect(made.both.remove(item)).toBe(false);
+    expect([made.queue.queued, made.queue.count('in-flight')]).toEqual([0, 0]);
   });
 
   it('rejects the call that waits for room for what is removed', async () => {
-    const { queue, put } = makeQueue(1);
+    const { both, put } = makeQueue(1);
     put('first');
     const { item, room } = put('second');
-    expect(queue.remove(item, 'too late')).toBe(true);
+    expect(both.remove(item, 'too late')).toBe(true);
     await expect(room).rejects.toBe('too late');
     expect(item.place).toBe('out');
   });
 
   it('does not put in what refuses to get in, at once or when there is room', async () => {
-    const { queue, put, take } = makeQueue(1);
+    const { both, put, take } = makeQueue(1);
     const [now, later] = ['now', 'later'].map((name) => new Item(name)) as [Item, Item];
     now.refusal = 'not now';
-    await expect(queue.put(now)).rejects.toBe('not now');
+    await expect(both.put(now)).rejects.toBe('not now');
     put('first');
-    const room = queue.put(later);
+    const room = both.put(later);
     const { room: next } = put('next');
     later.refusal = 'not later';
     expect(take()).toBe('first');
@@ -153,12 +237,12 @@ describe('1: every closure is in one place', () => {
   });
 
   it('holds on to nothing that has left the line', async () => {
-    const { queue } = makeQueue();
+    const { both, queue } = makeQueue();
     const putAndLeave = (count: number): WeakRef<Item> => {
       const item = new Item(`${count}`);
-      void queue.put(item);
-      if (count % 3 === 0) queue.remove(item);
-      else queue.end(queue.take() as Item);
+      void both.put(item);
+      if (count % 3 === 0) both.remove(item);
+      else both.end(queue.take() as Item);
       return new WeakRef(item);
     };
     const left = Array.from({ length: 100 }, (_, count) => putAndLeave(count));
@@ -174,37 +258,37 @@ describe('2: from the first failure until somebody knows, nothing is taken', () 
     const made = makeQueue();
     const running = flying(made, 'first');
     const { item } = made.put('second');
-    expect(made.queue.fail(running, 'broken')).toBe(true);
-    expect(item.dropped).toEqual(['cancelled: because of broken']);
+    made.both.fail(running, 'broken');
+    expect(item.dropped).toEqual([`cancelled: ${because('second', "'first' failed: broken")}`]);
     expect(item.place).toBe('out');
     expect([made.queue.queued, made.take()]).toEqual([0, undefined]);
-    expect(made.queue.hasFailed).toBe(true);
+    expect(made.both.hasFailed).toBe(true);
   });
 
   it('counts the first failure only', async () => {
     const made = makeQueue();
     const [first, second] = [flying(made, 'first'), flying(made, 'second')];
-    expect(made.queue.fail(first, 'one')).toBe(true);
-    expect(made.queue.fail(second, 'two')).toBe(false);
-    await expect(made.queue.join()).rejects.toBe('one');
-    await made.queue.join();
+    made.both.fail(first, 'one');
+    made.both.fail(second, 'two');
+    await expect(made.group.join()).rejects.toBe('one');
+    await made.group.join();
   });
 
   it('drops what is put back meanwhile', () => {
     const made = makeQueue();
     const [first, second] = [flying(made, 'first'), flying(made, 'second')];
-    made.queue.fail(first, 'one');
-    made.queue.putBack(second);
-    expect(second.dropped).toEqual(['cancelled: because of one']);
-    expect([made.queue.queued, made.queue.inFlight.size]).toEqual([0, 0]);
+    made.both.fail(first, 'one');
+    made.both.putBack(second);
+    expect(second.dropped).toEqual([`cancelled: ${because('second', "'first' failed: one")}`]);
+    expect([made.queue.queued, made.queue.count('in-flight')]).toEqual([0, 0]);
   });
 
   it('is an error whatever its value is', async () => {
     const made = makeQueue();
-    made.queue.fail(flying(made, 'first'), undefined);
-    expect(made.queue.hasFailed).toBe(true);
-    await expect(made.queue.join()).rejects.toBe(undefined);
-    expect(made.queue.hasFailed).toBe(false);
+    made.both.fail(flying(made, 'first'), undefined);
+    expect(made.both.hasFailed).toBe(true);
+    await expect(made.group.join()).rejects.toBe(undefined);
+    expect(made.both.hasFailed).toBe(false);
   });
 });
 
@@ -212,17 +296,17 @@ describe('3: somebody is told when nothing is in flight any more, once', () => {
   it.each(['join', 'done'] as const)('%s waits for what is in flight', async (call) => {
     const made = makeQueue();
     const [first, second] = [flying(made, 'first'), flying(made, 'second')];
-    made.queue.fail(first, 'broken');
-    const told = made.queue[call]();
+    made.both.fail(first, 'broken');
+    const told = made.group[call]();
     expect(await isPending(told)).toBe(true);
-    made.queue.end(second);
+    made.both.end(second);
     await expect(told).rejects.toBe('broken');
-    expect(await made.queue.done()).toBe(true);
+    expect(await made.group.done()).toBe(true);
   });
 
   it('put is told, and its closure is out', async () => {
     const made = makeQueue();
-    made.queue.fail(flying(made, 'first'), 'broken');
+    made.both.fail(flying(made, 'first'), 'broken');
     const { item, room } = made.put('second');
     await expect(room).rejects.toBe('broken');
     expect(item.place).toBe('out');
@@ -234,20 +318,20 @@ describe('3: somebody is told when nothing is in flight any more, once', () => {
     const running = flying(made, 'first');
     made.put('second');
     const waiting = ['third', 'fourth'].map((name) => made.put(name));
-    const joined = made.queue.join();
-    made.queue.fail(running, 'broken');
+    const joined = made.group.join();
+    made.both.fail(running, 'broken');
     await expect(waiting[0]?.room).rejects.toBe('broken');
     await waiting[1]?.room;
     expect(await isPending(joined)).toBe(true);
-    made.queue.end(made.queue.take() as Item);
+    made.both.end(made.queue.take() as Item);
     await joined;
   });
 
   it('of several joins exactly one is told', async () => {
     const made = makeQueue();
     const running = flying(made, 'first');
-    const joins = [made.queue.join(), made.queue.join(), made.queue.join()];
-    made.queue.fail(running, 'broken');
+    const joins = [made.group.join(), made.group.join(), made.group.join()];
+    made.both.fail(running, 'broken');
     const results = await Promise.allSettled(joins);
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
   });
@@ -257,11 +341,11 @@ describe('4: who waits is served in order', () => {
   it('a join is a barrier for what is put in later', async () => {
     const made = makeQueue();
     const running = flying(made, 'first');
-    const joined = made.queue.join();
+    const joined = made.group.join();
     const { item, room } = made.put('second');
-    expect(item.place).toBe('waiting');
+    expect(item.place).toBe('new');
     expect(await isPending(room as Promise<void>)).toBe(true);
-    made.queue.end(running);
+    made.both.end(running);
     await joined;
     await room;
     expect(made.take()).toBe('second');
@@ -283,8 +367,8 @@ describe('4: who waits is served in order', () => {
   it('a join goes on when what it waited for is removed', async () => {
     const made = makeQueue();
     const { item } = made.put('first');
-    const joined = made.queue.join();
-    made.queue.remove(item);
+    const joined = made.group.join();
+    made.both.remove(item);
     await joined;
   });
 
@@ -292,10 +376,10 @@ describe('4: who waits is served in order', () => {
     const made = makeQueue(1);
     const { item: first } = made.put('first');
     const { item: second, room } = made.put('second');
-    const joined = made.queue.join();
-    made.queue.end(made.queue.take() as Item);
+    const joined = made.group.join();
+    made.both.end(made.queue.take() as Item);
     await room;
-    made.queue.remove(second, 'given up');
+    made.both.remove(second, 'given up');
     expect(first.place).toBe('out');
     await joined;
   });
@@ -308,49 +392,18 @@ describe('5: putting back needs no room', () => {
     made.put('d');
     made.put('e');
     const { room } = made.put('f');
-    const joined = made.queue.join();
-    for (const item of flight.toReversed()) made.queue.putBack(item);
-    expect([made.queue.queued, made.queue.inFlight.size]).toEqual([5, 0]);
+    const joined = made.group.join();
+    for (const item of flight.toReversed()) made.both.putBack(item);
+    expect([made.queue.queued, made.queue.count('in-flight')]).toEqual([5, 0]);
     expect(await isPending(room as Promise<void>)).toBe(true);
     const order: string[] = [];
     for (let item = made.queue.take(); item !== undefined; item = made.queue.take()) {
       order.push(item.name);
-      made.queue.end(item);
+      made.both.end(item);
     }
     expect(order).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
     await room;
     await joined;
-  });
-});
-
-describe('6: what is tagged is a line of its own', () => {
-  it('is served in order, for its worker only, and counted nowhere', async () => {
-    const { queue } = makeQueue(1);
-    const [one, two, other] = ['one', 'two', 'other'].map((name) => new Item(name)) as Item[];
-    queue.putTagged(one as Item, 0);
-    queue.putTagged(two as Item, 0);
-    queue.putTagged(other as Item, 1);
-    expect(queue.queued).toBe(0);
-    expect(await queue.done()).toBe(true);
-    expect([queue.takeTagged(0), queue.takeTagged(0), queue.takeTagged(0)]).toEqual([
-      one,
-      two,
-      undefined,
-    ]);
-    expect([queue.takeTagged(1), queue.takeTagged(2)]).toEqual([other, undefined]);
-    expect(one?.place).toBe('out');
-  });
-
-  it('is served while something has failed, and after the end', () => {
-    const made = makeQueue();
-    const [one, two] = ['one', 'two'].map((name) => new Item(name)) as [Item, Item];
-    made.queue.putTagged(one, 0);
-    made.queue.fail(flying(made, 'first'), 'broken');
-    expect(made.queue.takeTagged(0)).toBe(one);
-    made.queue.putTagged(two, 0);
-    made.queue.close('closed', { state: 'failed', value: 'closed' });
-    expect(made.queue.takeTagged(0)).toBe(two);
-    expect([one.dropped, two.dropped]).toEqual([[], []]);
   });
 });
 
@@ -360,11 +413,14 @@ describe('2: a closure that is its caller’s own', () => {
     const running = flying(made, 'first');
     const { item: own } = made.put('own', true);
     const { item: scheduled } = made.put('second');
-    made.queue.fail(running, 'broken');
-    expect([own.dropped, scheduled.dropped]).toEqual([[], ['cancelled: because of broken']]);
+    made.both.fail(running, 'broken');
+    expect([own.dropped, scheduled.dropped]).toEqual([
+      [],
+      [`cancelled: ${because('second', "'first' failed: broken")}`],
+    ]);
     expect(made.put('own too', true).room).toBe(undefined);
     expect([made.take(), made.take(), made.take()]).toEqual(['own', 'own too', undefined]);
-    made.queue.putBack(own);
+    made.both.putBack(own);
     expect([own.place, own.dropped]).toEqual(['queued', []]);
   });
 
@@ -373,21 +429,21 @@ describe('2: a closure that is its caller’s own', () => {
     const running = flying(made, 'first');
     const { item: own } = made.put('own', true);
     expect(made.queue.take()).toBe(own);
-    made.queue.fail(running, 'broken');
-    await expect(made.queue.join()).rejects.toBe('broken');
-    const joined = made.queue.join();
+    made.both.fail(running, 'broken');
+    await expect(made.group.join()).rejects.toBe('broken');
+    const joined = made.group.join();
     expect(await isPending(joined)).toBe(true);
-    made.queue.end(own);
+    made.both.end(own);
     await joined;
   });
 
   it('waits for room only, and receives no failure', async () => {
     const made = makeQueue(1);
     const running = flying(made, 'first');
-    const joined = made.queue.join();
+    const joined = made.group.join();
     expect(made.put('own', true).room).toBe(undefined);
     const { item, room } = made.put('own too', true);
-    made.queue.fail(running, 'broken');
+    made.both.fail(running, 'broken');
     await expect(joined).rejects.toBe('broken');
     expect(made.take()).toBe('own');
     await room;
@@ -402,7 +458,7 @@ describe('2: a closure that is its caller’s own', () => {
       void made.put(name, name === 'own').room?.then(() => order.push(name));
     }
     for (let count = 0; count < 3; count += 1) {
-      made.queue.end(made.queue.take() as Item);
+      made.both.end(made.queue.take() as Item);
       await turn();
     }
     expect(order).toEqual(['second', 'own', 'third']);
@@ -415,8 +471,8 @@ describe('5: a suspect', () => {
     const [suspect, innocent] = [flying(made, 'suspect'), flying(made, 'innocent')];
     made.put('first');
     suspect.isSuspect = true;
-    made.queue.putBack(suspect);
-    made.queue.putBack(innocent);
+    made.both.putBack(suspect);
+    made.both.putBack(innocent);
     made.put('last');
     const isNext: boolean[] = [];
     const order = Array.from({ length: 4 }, () => {
@@ -433,13 +489,13 @@ describe('8: a join', () => {
     const made = makeQueue(1);
     const { item: first } = made.put('first', true);
     const { item: second } = made.put('second', true);
-    const joined = made.queue.join();
+    const joined = made.group.join();
     made.put('later', true);
     expect(made.queue.take()).toBe(first);
-    made.queue.end(first);
+    made.both.end(first);
     expect(await isPending(joined)).toBe(true);
     expect(made.queue.take()).toBe(second);
-    made.queue.end(second);
+    made.both.end(second);
     await joined;
     expect(made.take()).toBe('later');
   });
@@ -448,7 +504,7 @@ describe('8: a join', () => {
     const made = makeQueue();
     const running = flying(made, 'first');
     let leave = (_error: unknown): void => {};
-    const joined = made.queue.join((own) => {
+    const joined = made.group.join((own) => {
       leave = own;
     });
     const { room } = made.put('second');
@@ -456,8 +512,8 @@ describe('8: a join', () => {
     leave('given up twice');
     await expect(joined).rejects.toBe('given up');
     await room;
-    made.queue.fail(running, 'broken');
-    await expect(made.queue.join()).rejects.toBe('broken');
+    made.both.fail(running, 'broken');
+    await expect(made.group.join()).rejects.toBe('broken');
   });
 });
 
@@ -466,13 +522,13 @@ describe('refusing', () => {
     const made = makeQueue(1);
     made.put('first');
     const { room } = made.put('second');
-    made.queue.refuse('closing');
+    made.queue.close({ refusal: 'closing' });
     await expect(made.put('third').room).rejects.toBe('closing');
-    expect(made.queue.isEmpty).toBe(false);
-    made.queue.end(made.queue.take() as Item);
+    expect(made.queue.size).not.toBe(0);
+    made.both.end(made.queue.take() as Item);
     await room;
-    made.queue.end(made.queue.take() as Item);
-    expect(made.queue.isEmpty).toBe(true);
+    made.both.end(made.queue.take() as Item);
+    expect(made.queue.size).toBe(0);
   });
 });
 
@@ -481,26 +537,29 @@ describe('closing', () => {
     const made = makeQueue();
     const running = flying(made, 'first');
     const { item } = made.put('second');
-    made.queue.close('closed', { state: 'failed', value: 'closed' });
+    made.queue.close(closed);
     expect(item.dropped).toEqual(['failed: closed']);
     await expect(made.put('third').room).rejects.toBe('closed');
-    const told = made.queue.done();
+    const told = made.group.done();
     expect(await isPending(told)).toBe(true);
-    made.queue.putBack(running);
+    made.both.putBack(running);
     expect(running.dropped).toEqual(['failed: closed']);
     await expect(told).rejects.toBe('closed');
-    await expect(made.queue.join()).rejects.toBe('closed');
+    await expect(made.group.join()).rejects.toBe('closed');
   });
 
   it('tells an error that nobody knows yet first', async () => {
     const made = makeQueue();
     const running = flying(made, 'first');
     const other = flying(made, 'second');
-    const joins = [made.queue.join(), made.queue.join()];
-    made.queue.fail(running, 'broken');
-    made.queue.close('closed', { state: 'failed', value: 'closed' });
-    made.queue.close('closed twice', { state: 'cancelled', value: 'closed twice' });
-    made.queue.end(other);
+    const joins = [made.group.join(), made.group.join()];
+    made.both.fail(running, 'broken');
+    made.queue.close(closed);
+    made.queue.close({
+      refusal: 'closed twice',
+      dropped: { state: 'cancelled', value: 'closed twice' },
+    });
+    made.both.end(other);
     const told = await Promise.allSettled(joins);
     expect(told.map((each) => each.status === 'rejected' && each.reason)).toEqual([
       'broken',
@@ -515,7 +574,6 @@ type Call = {
   number: number;
   kind: 'put' | 'join' | 'done';
   name: string;
-  wasBeforeClose?: boolean;
 };
 
 /** Closures that are their callers' own have names like o1, scheduled ones like c2. */
@@ -526,9 +584,11 @@ class Model {
   readonly max: number;
   line: string[] = [];
   flight: string[] = [];
-  tagged: [string[], string[]] = [[], []];
   calls: Call[] = [];
+  /** The puts among them that wait for room: those of own closures, and the first of the others. */
+  room: Call[] = [];
   failure: string | undefined;
+  because = '';
   isClosed = false;
   /** The results of calls and the drops of closures, in order. */
   told: string[] = [];
@@ -540,13 +600,18 @@ class Model {
     this.max = max;
   }
 
-  note(error: string): boolean {
-    if (this.failure !== undefined || this.isClosed) return false;
+  note(by: string, error: string): void {
+    if (this.failure !== undefined || this.isClosed) return;
     this.failure = error;
+    this.because = `'${by}' failed: ${error}`;
+    this.room = this.room.filter(({ name }) => isOwn(name));
     const dropped = this.line.filter((name) => !isOwn(name));
     this.line = this.line.filter(isOwn);
-    for (const name of dropped) this.drop(name, `cancelled: because of ${error}`);
-    return true;
+    for (const name of dropped) this.drop(name, this.whyCancelled(name));
+  }
+
+  whyCancelled(name: string): string {
+    return `cancelled: ${because(name, this.because)}`;
   }
 
   drop(name: string, why: string): void {
@@ -564,58 +629,68 @@ class Model {
     return here.every((name) => Number(name.slice(1)) > number);
   }
 
-  /** The result of a call that is the first of its kind; undefined if it has to wait. */
-  answer({ kind, name, number, wasBeforeClose }: Call): string | undefined {
-    if (this.failure !== undefined && !isOwn(name)) {
+  /** The result of the first call about scheduled closures; undefined if it has to wait. */
+  answer(call: Call): string | undefined {
+    const { kind, number } = call;
+    if (this.failure !== undefined) {
       if (this.flight.some((each) => !isOwn(each))) return undefined;
       const { failure } = this;
       this.failure = undefined;
       return `rejects: ${failure}`;
     }
     if (this.isClosed) {
-      if (kind === 'put') return `rejects: ${isOwn(name) && wasBeforeClose ? 'dropped' : 'closed'}`;
-      return this.flight.length === 0 ? 'rejects: closed' : undefined;
+      return kind === 'put' || this.flight.length === 0 ? 'rejects: closed' : undefined;
     }
     if (kind === 'done') return `resolves: ${this.isIdle()}`;
     if (kind === 'join') return this.isOver(number) ? 'resolves' : undefined;
-    if (this.line.length >= this.max) return undefined;
-    this.line.push(name);
+    if (!this.room.includes(call)) this.room.push(call);
+    return this.letIn(call);
+  }
+
+  /** Lets in the call if it is the first one that waits for room and there is some. */
+  letIn(call: Call | undefined): string | undefined {
+    const hasRoom = !this.isClosed && this.line.length < this.max;
+    if (call === undefined || this.room[0] !== call || !hasRoom) return undefined;
+    this.room.shift();
+    this.line.push(call.name);
     return 'resolves';
+  }
+
+  tell(call: Call, answer: string): void {
+    this.calls = this.calls.filter((each) => each !== call);
+    this.told.push(`call ${call.number} ${answer}`);
   }
 
   serve(): void {
     for (;;) {
-      const firsts = [false, true].map((own) => this.calls.find(({ name }) => isOwn(name) === own));
-      const served = this.calls.some((call) => {
-        const answer = firsts.includes(call) ? this.answer(call) : undefined;
-        if (answer === undefined) return false;
-        this.calls = this.calls.filter((each) => each !== call);
-        this.told.push(`call ${call.number} ${answer}`);
-        return true;
-      });
-      if (!served) return;
+      const [next] = this.room;
+      const scheduled = this.calls.find(({ name }) => !isOwn(name));
+      const letIn = this.letIn(next);
+      const answer = scheduled && letIn === undefined ? this.answer(scheduled) : undefined;
+      if (next !== undefined && letIn !== undefined) this.tell(next, letIn);
+      else if (scheduled !== undefined && answer !== undefined) this.tell(scheduled, answer);
+      else return;
     }
   }
 }
 
 class Real {
-  readonly queue: ClosureQueue<Item>;
+  readonly both: Both;
   readonly items = new Map<string, Item>();
   readonly told: string[] = [];
 
   constructor(max: number) {
-    this.queue = new ClosureQueue<Item>(max, Number.POSITIVE_INFINITY, {
-      onWork: () => {},
-      onFailure: (_failed, error) => () => `because of ${String(error)}`,
-    });
+    this.both = new Both(max, Number.POSITIVE_INFINITY);
   }
 
   make(name: string): Item {
     const { told } = this;
     const item = new (class extends Item {
-      override drop(outcome: Dropped): void {
-        super.drop(outcome);
-        told.push(`${name} dropped: ${outcome.state}: ${String(outcome.value)}`);
+      override become(life: Life): void {
+        const before = this.dropped.length;
+        super.become(life);
+        for (const each of this.dropped.slice(before))
+          told.push(`${name} dropped: ${String(each)}`);
       }
     })(name, isOwn(name));
     this.items.set(name, item);
@@ -652,9 +727,12 @@ const steps: Record<string, Step> = {
       const number = ++model.made;
       const name = `${at % 3 === 0 ? 'o' : 'c'}${number}`;
       model.names.push(name);
-      model.calls.push({ number, kind: 'put', name });
+      const call: Call = { number, kind: 'put', name };
+      model.calls.push(call);
+      if (isOwn(name) && model.isClosed) model.tell(call, 'rejects: closed');
+      else if (isOwn(name)) model.room.push(call);
       model.serve();
-      const room = real.queue.put(real.make(name));
+      const room = real.both.put(real.make(name));
       // `put` returns undefined if the closure is queued at once.
       expect(room === undefined).toBe(model.line.includes(name));
       real.hear(number, room ?? Promise.resolve());
@@ -665,7 +743,7 @@ const steps: Record<string, Step> = {
       const name = model.isClosed ? undefined : model.line.shift();
       if (name !== undefined) model.flight.push(name);
       model.serve();
-      expect(real.queue.take()?.name).toBe(name);
+      expect(real.both.queue.take()?.name).toBe(name);
     },
   },
   end: {
@@ -674,7 +752,7 @@ const steps: Record<string, Step> = {
       const name = picked(model.flight, at);
       model.flight = without(model.flight, name);
       model.serve();
-      real.queue.end(real.item(name));
+      real.both.end(real.item(name));
     },
   },
   fail: {
@@ -684,12 +762,12 @@ const steps: Record<string, Step> = {
       model.flight = without(model.flight, name);
       if (isOwn(name)) {
         model.serve();
-        real.queue.end(real.item(name));
+        real.both.end(real.item(name));
         return;
       }
-      const isFirst = model.note(`${name} failed`);
+      model.note(name, `${name} failed`);
       model.serve();
-      expect(real.queue.fail(real.item(name), `${name} failed`)).toBe(isFirst);
+      real.both.fail(real.item(name), `${name} failed`);
     },
   },
   putBack: {
@@ -699,10 +777,10 @@ const steps: Record<string, Step> = {
       model.flight = without(model.flight, name);
       if (model.isClosed) model.drop(name, 'failed: dropped');
       else if (model.failure !== undefined && !isOwn(name)) {
-        model.drop(name, `cancelled: because of ${model.failure}`);
+        model.drop(name, model.whyCancelled(name));
       } else model.line.unshift(name);
       model.serve();
-      real.queue.putBack(real.item(name));
+      real.both.putBack(real.item(name));
     },
   },
   putAllBack: {
@@ -719,9 +797,10 @@ const steps: Record<string, Step> = {
       const isThere = call !== undefined || model.line.includes(name);
       model.line = without(model.line, name);
       model.calls = model.calls.filter((each) => each !== call);
+      model.room = model.room.filter((each) => each !== call);
       if (call !== undefined) model.told.push(`call ${call.number} rejects: given up`);
       if (isThere) model.serve();
-      expect(real.queue.remove(real.item(name), 'given up')).toBe(isThere);
+      expect(real.both.remove(real.item(name))).toBe(isThere);
     },
   },
   join: {
@@ -729,7 +808,7 @@ const steps: Record<string, Step> = {
       const number = ++model.made;
       model.calls.push({ number, kind: 'join', name: '' });
       model.serve();
-      real.hear(number, real.queue.join());
+      real.hear(number, real.both.group.join());
     },
   },
   done: {
@@ -742,30 +821,24 @@ const steps: Record<string, Step> = {
         model.calls.push({ number, kind: 'done', name: '' });
         model.serve();
       }
-      real.hear(number, real.queue.done());
+      real.hear(number, real.both.group.done());
     },
   },
   close: {
     run(model, real) {
       if (!model.isClosed) {
         model.isClosed = true;
-        for (const call of model.calls) call.wasBeforeClose = true;
         for (const name of model.line.splice(0)) model.drop(name, 'failed: dropped');
+        for (const call of model.room.splice(0)) {
+          model.tell(call, `rejects: ${isOwn(call.name) ? 'dropped' : 'closed'}`);
+          if (!isOwn(call.name)) model.serve();
+        }
       }
       model.serve();
-      real.queue.close('closed', { state: 'failed', value: 'dropped' });
-    },
-  },
-  putTagged: {
-    run(model, real, at) {
-      const name = `t${++model.made}`;
-      model.tagged[at % 2]?.push(name);
-      real.queue.putTagged(real.make(name), at % 2);
-    },
-  },
-  takeTagged: {
-    run(model, real, at) {
-      expect(real.queue.takeTagged(at % 2)?.name).toBe(model.tagged[at % 2]?.shift());
+      real.both.queue.close({
+        refusal: 'closed',
+        dropped: { state: 'failed', value: 'dropped' },
+      });
     },
   },
 };
@@ -777,15 +850,20 @@ function places(real: Real, place: Place): string[] {
 async function compare(model: Model, real: Real): Promise<void> {
   await turn();
   expect(real.told.toSorted()).toEqual(model.told.toSorted());
-  const calls = (told: readonly string[]): string[] =>
-    told.filter((each) => each.startsWith('call'));
-  expect(calls(real.told)).toEqual(calls(model.told)); // in order
-  const { queue } = real;
-  expect(queue.hasFailed).toBe(model.failure !== undefined);
-  expect([queue.queued, queue.inFlight.size]).toEqual([model.line.length, model.flight.length]);
-  const waiting = model.calls.flatMap(({ kind, name }) => (kind === 'put' ? [name] : []));
-  const tagged = model.tagged.flat();
-  expect(places(real, 'queued').toSorted()).toEqual([...model.line, ...tagged].toSorted());
+  // Those about scheduled closures in order, and the others.
+  const isOfOwn = (each: string): boolean => model.names.includes(`o${each.split(' ')[1] ?? ''}`);
+  const calls = (told: readonly string[], own: boolean): string[] =>
+    told.filter((each) => each.startsWith('call') && isOfOwn(each) === own);
+  for (const own of [false, true]) expect(calls(real.told, own)).toEqual(calls(model.told, own));
+  const { both } = real;
+  const { queue } = both;
+  expect(both.hasFailed).toBe(model.failure !== undefined);
+  expect([queue.queued, queue.count('in-flight')]).toEqual([
+    model.line.length,
+    model.flight.length,
+  ]);
+  const waiting = model.room.map(({ name }) => name);
+  expect(places(real, 'queued').toSorted()).toEqual(model.line.toSorted());
   expect(places(real, 'in-flight').toSorted()).toEqual(model.flight.toSorted());
   expect(places(real, 'waiting').toSorted()).toEqual(waiting.toSorted());
   for (const item of real.items.values()) expect(item.dropped.length).toBeLessThanOrEqual(1);

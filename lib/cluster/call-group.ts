@@ -1,0 +1,238 @@
+/**
+ * The calls of `schedule`, `join` and `done`: TensorFlow's error barrier, over a queue of closures that
+ * fail one by one.
+ *
+ * 1. A failure is that of a closure of the group. After the first failure none of them is queued until a
+ *    caller has received that failure: those that have not begun are cancelled, those in flight are
+ *    asked to end. (TensorFlow's workers go on until a caller asks.)
+ * 2. Exactly one caller receives a failure, when no closure of the group is in flight any more: the
+ *    caller that has waited longest (for room, in `join` or `done`), or else the next one.
+ * 3. Callers are served in order, whatever they wait for. So a `join` is a barrier, as in TensorFlow: a
+ *    closure that is scheduled later waits until the `join` has ended. Only the first one of the line
+ *    waits for room in the queue; what else waits there, calls of `run`, gets room in its turn.
+ * 4. A `join` waits for everything that was put in the queue before it, and for no later calls of `run`,
+ *    which may keep coming.
+ */
+
+import { describe } from '../base/thrown-value.ts';
+import { CancelledError } from '../errors/errors.ts';
+import type { ClosureQueue, Queued } from '../pool/queue/closure-queue.ts';
+import type { Outcome } from '../pool/queue/life.ts';
+import { Line } from '../pool/queue/line.ts';
+
+/** The part of a closure that the group uses. */
+export interface Grouped extends Queued {
+  readonly work: { readonly name: string };
+}
+
+type Waiter<C> = {
+  isGone: boolean;
+  readonly reject: (error: unknown) => void;
+} & (
+  | { readonly kind: 'put'; readonly closure: C; readonly resolve: () => void }
+  /** `after`: the number of the last `put` before it. */
+  | { readonly kind: 'join'; readonly after: number; readonly resolve: () => void }
+  | { readonly kind: 'done'; readonly resolve: (done: boolean) => void }
+);
+
+export class CallGroup<C extends Grouped> {
+  readonly #queue: ClosureQueue<C>;
+  readonly #cancel: (closure: C, reason: Error) => void;
+  /** Its closures that are in the queue, or wait for room there. */
+  readonly #live = new Set<C>();
+  readonly #line = new Line<Waiter<C>>(({ isGone }) => !isGone);
+  /** The waiters of closures. */
+  readonly #puts = new Map<C, Waiter<C>>();
+  /** The first failure, until a caller has received it. */
+  #failure: { readonly error: unknown; errorOf(dropped: C): unknown } | undefined;
+
+  /** @param cancel - asks the attempt of a closure in flight to end; its worker is not replaced */
+  constructor(queue: ClosureQueue<C>, cancel: (closure: C, reason: Error) => void) {
+    this.#queue = queue;
+    this.#cancel = cancel;
+  }
+
+  /** The closures that wait until they are put in the queue. */
+  get waiting(): C[] {
+    return [...this.#puts.keys()];
+  }
+
+  /**
+   * @returns undefined if the closure is queued; else a promise that resolves when it is, and rejects
+   *   with a failure, or when the closure is refused
+   */
+  put(closure: C): Promise<void> | undefined {
+    const isDraining = this.#queue.end !== undefined && !this.#queue.isClosed;
+    if (isDraining || (this.#line.size === 0 && this.#failure === undefined)) {
+      try {
+        if (this.#enter(closure)) return undefined;
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    }
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter<C> = { kind: 'put', closure, resolve, reject, isGone: false };
+      this.#puts.set(closure, waiter);
+      this.#line.push(waiter);
+      this.#serve();
+    });
+  }
+
+  /**
+   * Resolves when everything is out that was put in before it. Rejects with a failure.
+   *
+   * @param giveLeave - receives a function that takes the call out of the line and rejects it with
+   *   an error; it does nothing once the call has settled
+   */
+  join(giveLeave?: (leave: (error: unknown) => void) => void): Promise<void> {
+    const after = this.#queue.newest;
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter<C> = { kind: 'join', after, resolve, reject, isGone: false };
+      this.#line.push(waiter);
+      giveLeave?.((error) => {
+        if (waiter.isGone) return;
+        this.#leave(waiter, error);
+        this.#serve();
+      });
+      this.#serve();
+    });
+  }
+
+  /** Whether nothing is in the queue. Only after a failure or the end it waits and rejects. */
+  done(): Promise<boolean> {
+    if (this.#failure === undefined && !this.#queue.isClosed) {
+      return Promise.resolve(this.#queue.size === 0);
+    }
+    return new Promise((resolve, reject) => {
+      this.#line.push({ kind: 'done', resolve, reject, isGone: false });
+      this.#serve();
+    });
+  }
+
+  /** How a closure of the group settles that a worker has given back; undefined: it is queued again. */
+  whyNot(closure: C): Outcome | undefined {
+    if (this.#failure === undefined) return undefined;
+    return { state: 'cancelled', value: this.#failure.errorOf(closure) };
+  }
+
+  /** The function of a closure in flight has failed: it has settled so, and is about to be out. */
+  failed(failed: C, error: unknown): void {
+    if (this.#failure !== undefined || this.#queue.isClosed) return;
+    const why = `'${failed.work.name}' failed: ${describe(error)}`;
+    this.#failure = { error, errorOf: errorsOfDropped(why, error) };
+    const first = this.#line.first();
+    if (first?.kind === 'put' && this.#queue.withdraw(first.closure))
+      this.#live.delete(first.closure);
+    const reason = new CancelledError(`Cancelled because ${why}`, { cause: error });
+    const others = [...this.#live];
+    for (const each of others) {
+      const outcome = each.life.at === 'in-flight' ? undefined : this.whyNot(each);
+      if (outcome !== undefined) this.#queue.out(each, outcome);
+    }
+    for (const each of others) {
+      const { life } = each;
+      if (life.at === 'in-flight' && life.outcome === undefined) this.#cancel(each, reason);
+    }
+  }
+
+  /** Any closure is out, of the group or not. */
+  left(closure: C): void {
+    this.#live.delete(closure);
+    const waiter = this.#puts.get(closure);
+    if (waiter !== undefined && 'refusal' in closure.life) {
+      const { refusal } = closure.life;
+      const { end } = this.#queue;
+      this.#leave(waiter, refusal === end?.dropped?.value ? end?.refusal : refusal);
+    }
+    this.#serve();
+  }
+
+  /** A waiter leaves the line other than by being its first. */
+  #leave(waiter: Waiter<C>, error: unknown): void {
+    waiter.isGone = true;
+    this.#line.hasLeft();
+    if (waiter.kind === 'put') this.#puts.delete(waiter.closure);
+    waiter.reject(error);
+  }
+
+  /** @returns whether the closure is in the queue. @throws as `ClosureQueue.put` */
+  #enter(closure: C): boolean {
+    this.#live.add(closure);
+    try {
+      return this.#queue.put(closure, {
+        entered: () => {
+          this.#shift();
+          this.#serve();
+        },
+        refused: () => {}, // `left` has rejected its waiter
+      });
+    } catch (error) {
+      this.#live.delete(closure);
+      throw error;
+    }
+  }
+
+  /** The first of the line leaves it. */
+  #shift(): void {
+    const first = this.#line.shift();
+    if (first === undefined) return;
+    first.isGone = true;
+    if (first.kind === 'put') {
+      this.#puts.delete(first.closure);
+      first.resolve();
+    } else if (first.kind === 'join') first.resolve();
+    else first.resolve(this.#queue.size === 0);
+  }
+
+  /** Serves the line, as far as the state allows. */
+  #serve(): void {
+    for (;;) {
+      const first = this.#line.first();
+      if (first === undefined) return;
+      if (this.#failure !== undefined) {
+        if (this.#live.size > 0) return;
+        const { error } = this.#failure;
+        this.#failure = undefined;
+        this.#refuse(first, error);
+      } else if (first.kind === 'put') {
+        if (first.closure.life.at === 'waiting') return;
+        try {
+          if (!this.#enter(first.closure)) return;
+          this.#shift();
+        } catch (error) {
+          if (!first.isGone) this.#refuse(first, error);
+        }
+      } else if (this.#queue.isClosed) {
+        if (this.#queue.size > 0) return;
+        this.#refuse(first, this.#queue.end?.refusal);
+      } else {
+        if (first.kind === 'join' && !this.#isOver(first.after)) return;
+        this.#shift();
+      }
+    }
+  }
+
+  #isOver(after: number): boolean {
+    return this.#live.size === 0 && this.#queue.isOver(after);
+  }
+
+  /** The first of the line receives an error. */
+  #refuse(first: Waiter<C>, error: unknown): void {
+    this.#leave(first, error);
+    if (first.kind === 'put') this.#queue.out(first.closure, { state: 'failed', value: error });
+  }
+}
+
+/** The errors of what `why` has cancelled. Closures of the same name share one. */
+function errorsOfDropped<C extends Grouped>(why: string, error: unknown): (dropped: C) => unknown {
+  if (error instanceof CancelledError) return () => error;
+  const errors = new Map<string, CancelledError>();
+  return ({ work: { name } }) => {
+    let shared = errors.get(name);
+    if (shared === undefined) {
+      const text = `'${name}' was cancelled because ${why}. Please reschedule it`;
+      errors.set(name, (shared = new CancelledError(text, { cause: error })));
+    }
+    return shared;
+  };
+}
