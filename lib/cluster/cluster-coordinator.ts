@@ -207,9 +207,11 @@ export class ClusterCoordinator<M extends object = any>
         cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
         resources: () => this.#datasets.resources,
         onChange: () => {
-          this.#updateNeeded();
           this.#changes.notify();
-          queueMicrotask(() => this.#updateCapacity());
+          queueMicrotask(() => {
+            this.#updateNeeded();
+            this.#updateCapacity();
+          });
         },
         onRun: (closure, microseconds) => this.#statistics.onRun(closure, microseconds),
         onRetry: (closure, attempt, cause) => {
@@ -627,7 +629,7 @@ export class ClusterCoordinator<M extends object = any>
     const needed =
       this.#waiting > 0 ||
       this.#queue.size > this.#queue.count('held') + this.#queue.count('waiting');
-    if (needed === this.#isNeeded) return;
+    if (needed === this.#isNeeded || this.#engine === undefined) return;
     this.#isNeeded = needed;
     this.#engine.setNeeded(needed);
   }
