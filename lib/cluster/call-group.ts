@@ -224,7 +224,7 @@ export class CallGroup<C extends Grouped> {
 }
 
 /** The errors of what `why` has cancelled. Closures of the same name share one. */
-function errorsOfDropped<C extends Grouped>(why: string, error: unknown): (dropped: C) => unknown {
+function errorsOfDropped(why: string, error: unknown): (dropped: Grouped) => unknown {
   if (error instanceof CancelledError) return () => error;
   const errors = new Map<string, CancelledError>();
   return ({ work: { name } }) => {

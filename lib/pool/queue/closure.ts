@@ -44,11 +44,11 @@ export type TakenArguments = Pick<Call, 'args' | 'transfer' | 'hasVariables'>;
 
 /** Ids are stored in Int32 claims (protocol.ts), where numbers up to 0 mean something else. */
 const MAX_ID = 2 ** 31 - 2;
-let last = 0;
+let lastId = 0;
 
 function nextId(): number {
-  last = (last % MAX_ID) + 1;
-  return last;
+  lastId = (lastId % MAX_ID) + 1;
+  return lastId;
 }
 
 /** What hears of the closures of a cluster. One for all of them. */

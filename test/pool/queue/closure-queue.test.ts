@@ -8,8 +8,8 @@ import { describe, expect, it } from 'vitest';
 import { CallGroup, type Grouped } from '../../../lib/cluster/call-group.ts';
 import { ClosureQueue } from '../../../lib/pool/queue/closure-queue.ts';
 import {
+  next as following,
   type Life,
-  next,
   type Outcome,
   outcomeOf,
   type Place,
@@ -48,7 +48,7 @@ class Item implements Grouped {
 
   become(life: Life): void {
     const before = outcomeOf(this.life);
-    this.life = next(this.life, life);
+    this.life = following(this.life, life);
     const outcome = outcomeOf(this.life);
     if (this.place !== 'out' || outcome === undefined || before !== undefined) return;
     const { state, value } = outcome;
