@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # npm run nightly: what is too long for the gate (.ci/run), each night or before a release: long
-# tests, sanitizers in Node, models, forced races, fuzzing, all binaries that can be built on Linux,
+# tests, sanitizers in Node, models, forced races, fuzzing, the binaries of all platforms,
 # package managers, bundlers, runtimes and platforms, addons of others, the site, benchmarks, a soak.
 # Takes some hours on two processors. Random tests have the seed of the day, unless
 # ALLSTOP_TEST_SEED names one. Ends with "N passed, N failed".
@@ -30,8 +30,9 @@ the_package() {
   step 'compile for the package' 900 node scripts/compile.mjs addon ts
   step 'clang analyzer' 5400 bash scripts/lint-native.sh --analyze
   step 'headers with each compiler' 3600 node scripts/test-headers.mjs
-  step 'prebuilt binaries' 3600 npm run --silent prebuild -- --all
-  step 'their symbols' 300 node scripts/test-prebuilds.mjs
+  step 'all prebuilt binaries' 5400 npm run --silent prebuild:all
+  step 'what is in them' 300 node scripts/test-prebuilds.mjs --complete
+  step 'planted faults in them' 300 node scripts/test-prebuilds.mjs --planted
   step 'npm pack' 1800 bash scripts/pack.sh "$packed" --all
   step 'the packed tarball' 1200 bash scripts/test-package.sh "$packed"/allstop-*.tgz
   step 'package managers' 2400 node scripts/test-installs.mjs "$packed"/allstop-*.tgz
@@ -45,7 +46,7 @@ the_package() {
 }
 
 step 'system packages' 1200 bash scripts/system-packages.sh cmake g++ make python3 libgtest-dev \
-  clang clang-format clang-tidy clang-14 lld-14 libclang-rt-14-dev g++-mingw-w64-x86-64-posix binutils \
+  clang clang-format clang-tidy clang-14 lld-14 llvm-14 libclang-rt-14-dev g++-mingw-w64-x86-64-posix binutils \
   pkg-config xz-utils qemu-user musl wine wine64 spin redis-server cargo valgrind strace \
   libbenchmark-dev
 step 'npm ci' 600 npm ci --no-audit --no-fund

@@ -1,7 +1,7 @@
 // Builds the native binaries into prebuilds/, as they are published:
 //   prebuild.mjs              the binary for this machine
-//   prebuild.mjs --all        all binaries that can be cross-built on Linux; fails if one cannot
-//   prebuild.mjs --available  the cross-builds whose tools are installed, and this machine's binary
+//   prebuild.mjs --all        all binaries, on Linux x64 (npm run prebuild:all); fails if one cannot be built
+//   prebuild.mjs --available  those whose tools are installed, and this machine's binary
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -15,8 +15,7 @@ const root = resolve(import.meta.dirname, '..');
 const say = (line) => process.stderr.write(`${line}\n`);
 
 const has = (program) => spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0;
-const lacks = ({ cross }) =>
-  [...cross.programs, 'cmake', 'apt-get', 'dpkg-deb'].filter((program) => !has(program));
+const lacks = ({ cross }) => cross.programs.filter((program) => !has(program));
 const installs = ({ cross }) => `apt-get install ${cross.packages.join(' ')}`;
 
 async function build(target, options) {
@@ -47,9 +46,7 @@ async function buildHost(target) {
     say(
       `prebuild: ${fileOf(target)} was built here: it needs the glibc of this machine, not 2.17,`,
     );
-    say(
-      'prebuild: as allstop doctor tells its users. Do not publish it: npm run prebuild -- --all',
-    );
+    say('prebuild: as allstop doctor tells its users. Do not publish it: npm run prebuild:all');
   }
 }
 

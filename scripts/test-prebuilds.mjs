@@ -1,22 +1,23 @@
-// Checks that the binaries in prebuilds/ need only the libraries and symbols that the README
-// promises, and export only the symbols in EXPORTS. Needs binutils, and build-toolchains/ for musl.
-//   node scripts/test-prebuilds.mjs                     checks the binaries that are there
-//   node scripts/test-prebuilds.mjs --complete       fails if the binary of a platform is missing
-//   node scripts/test-prebuilds.mjs --present        only whether all are there: needs none of these tools
+// Looks into the binaries in prebuilds/: each is for its platform and its oldest system, needs only
+// libraries and symbols of the system, exports only the symbols in EXPORTS, is stripped and small, and
+// for macOS signed. Needs binutils for those for Linux, and build-toolchains/ for musl.
+//   node scripts/test-prebuilds.mjs              checks the binaries that are there
+//   node scripts/test-prebuilds.mjs --complete   fails if the binary of a platform is missing
+//   node scripts/test-prebuilds.mjs --present    only whether all are there: needs none of these tools
+//   node scripts/test-prebuilds.mjs --exports    only that those for macOS and Windows export what they must
+//   node scripts/test-prebuilds.mjs --planted    plants faults into copies, which must be found
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { symbols } from 'node-api-headers';
-import { fileOf, targets } from './targets.mjs';
+import { readMachO } from './prebuilds/mach-o.mjs';
+import { readPe } from './prebuilds/pe.mjs';
+import { EXPORTS, fileOf, targets } from './targets.mjs';
 import { folder as toolchains } from './toolchains/fetch.mjs';
 
 const root = resolve(import.meta.dirname, '..');
 const NEWEST_GLIBC = [2, 17];
-const EXPORTS = [
-  'napi_register_module_v1',
-  'node_api_module_get_api_version_v1',
-  'sqlite3_extension_init',
-];
 const { node_api_symbols: node, js_native_api_symbols: engine } = symbols.v8;
 const nodeApi = new Set([...node, ...engine]);
 const isOurs = (library) =>
@@ -41,14 +42,18 @@ function symbolsOf(path) {
     }));
 }
 
-function* faultsOfElf(target, path) {
+function* faultsOfExports(exported) {
+  for (const name of exported) if (!EXPORTS.includes(name)) yield `exports ${name}`;
+  for (const name of EXPORTS) if (!exported.includes(name)) yield `does not export ${name}`;
+}
+
+function* faultsOfElf(target, _bytes, path) {
   const machine = /Machine:\s+(.*)/.exec(read('readelf', '--file-header', path))[1];
   if (!machine.includes({ x64: 'X86-64', arm64: 'AArch64' }[target.arch]))
     yield `is for ${machine}`;
   const all = symbolsOf(path);
   const exported = all.filter(({ defined }) => defined).map(({ name }) => name);
-  for (const name of exported) if (!EXPORTS.includes(name)) yield `exports ${name}`;
-  for (const name of EXPORTS) if (!exported.includes(name)) yield `does not export ${name}`;
+  yield* faultsOfExports(exported);
 
   const needed = all.filter(({ defined, weak }) => !defined && !weak);
   const isNodes = ({ name }) => /^(napi|node_api)_/.test(name);
@@ -75,20 +80,92 @@ function* faultsOfElf(target, path) {
   }
 }
 
-/**
- * The faults of a DLL. Imports from Node are not checked: the import library has only Node-API 8.
- */
-function* faultsOfPe(_target, path) {
-  const text = read('x86_64-w64-mingw32-objdump', '-p', path);
-  for (const [, library] of text.matchAll(/DLL Name: (\S+)/g)) {
-    if (!/^(KERNEL32|ADVAPI32|msvcrt)\.dll$/i.test(library)) yield `needs the library ${library}`;
+/** The two names that Zig's linker adds. No other module finds a symbol by its name alone. */
+const LINKERS_OWN = ['_mh_dylib_header', '__dso_handle'];
+
+function* faultsOfMachO(target, bytes) {
+  const { arch, minimum, libraries, exported, needed, locals, signature } = readMachO(bytes);
+  if (arch !== target.arch) yield `is for ${arch}`;
+  if (minimum !== '11.0') yield `needs macOS ${minimum}`;
+  for (const name of libraries) {
+    if (name !== '/usr/lib/libSystem.B.dylib') yield `needs the library ${name}`;
   }
-  const table = text.split('[Ordinal/Name Pointer] Table')[1]?.split('\n\n')[0] ?? '';
-  const exported = [...table.matchAll(/\[\s*\d+\](?: \+base\[\s*\d+\])?\s+(?:\w{4}\s+)?(\w+)/g)];
-  const names = exported.map(([, name]) => name).toSorted();
-  if (names.join() !== EXPORTS.join()) yield `exports ${names}`;
+  yield* faultsOfExports(exported.filter((name) => !LINKERS_OWN.includes(name)));
+  for (const { name, isFromLibrary } of needed) {
+    if (!isFromLibrary && !nodeApi.has(name)) yield `needs ${name}, which nobody has`;
+  }
+  if (locals > 0) yield `has ${locals} local symbols: it is not stripped`;
+  // macOS on ARM starts nothing that is not signed.
+  if (signature === undefined ? arch === 'arm64' : signature !== 'ad-hoc') {
+    yield `has a signature that is ${signature ?? 'missing'}`;
+  }
 }
 
+/** Libraries of Windows 10. */
+const WINDOWS = /^(kernel32|advapi32|ntdll|msvcrt|api-ms-win-crt-[a-z]+-l1-1-0)\.dll$/i;
+
+function* faultsOfPe(target, bytes) {
+  const { arch, minimum, exported, libraries, delayed } = readPe(bytes);
+  if (arch !== target.arch) yield `is for ${arch}`;
+  if (Number.parseFloat(minimum) > 10) yield `needs Windows ${minimum}`;
+  for (const name of libraries) if (!WINDOWS.test(name)) yield `needs the library ${name}`;
+  for (const name of delayed) if (name !== 'node.exe') yield `needs the library ${name}`;
+  yield* faultsOfExports(exported);
+}
+
+const MOST_BYTES = 800_000;
+const faultsOf = { linux: faultsOfElf, win32: faultsOfPe, darwin: faultsOfMachO };
+
+/** What is wrong with the binary at `path`, in words. */
+function* faults(target, path) {
+  const bytes = readFileSync(path);
+  if (process.argv.includes('--exports')) {
+    const { exported } = target.platform === 'darwin' ? readMachO(bytes) : readPe(bytes);
+    yield* faultsOfExports(exported.filter((name) => !LINKERS_OWN.includes(name)));
+    return;
+  }
+  if (bytes.length > MOST_BYTES) yield `has ${bytes.length} bytes, more than ${MOST_BYTES}`;
+  if (bytes.includes(root)) yield 'has a path of the machine that built it';
+  try {
+    yield* faultsOf[target.platform](target, bytes, path);
+  } catch (error) {
+    yield error.message;
+  }
+}
+
+/** Faults, each planted into a copy of a binary, which must be found: [what, bytes to change them in]. */
+function* planted(target, bytes) {
+  const replaced = (text, by) => {
+    const copy = Buffer.from(bytes);
+    for (let at = copy.indexOf(text); at >= 0; at = copy.indexOf(text, at + 1)) copy.write(by, at);
+    return copy;
+  };
+  const other = targets.find(
+    ({ platform, arch }) => platform !== target.platform || arch !== target.arch,
+  );
+  yield ['another architecture', readFileSync(join(root, fileOf(other)))];
+  yield ['an export too few', replaced(EXPORTS[0], 'napi_register_module_v2')];
+  yield ['a large binary', Buffer.concat([bytes, Buffer.alloc(MOST_BYTES)])];
+  yield ['a path of the builder', Buffer.concat([bytes, Buffer.from(root)])];
+  if (target.platform === 'darwin') {
+    yield ['a library of the builder', replaced('/usr/lib/libSystem.B', '/opt/lib/libSystem.B')];
+    yield ['a function that nobody has', replaced('napi_create_array\0', 'napi_create_arroy\0')];
+    const at = bytes.indexOf(Buffer.from([0x32, 0, 0, 0, 0x20, 0, 0, 0])); // LC_BUILD_VERSION
+    const newer = Buffer.from(bytes);
+    newer[at + 14] = 26;
+    yield ['a newer system', newer];
+  }
+  if (target.platform === 'darwin' && target.arch === 'arm64') {
+    const touched = Buffer.from(bytes);
+    touched[Math.floor(touched.length / 2)] ^= 1;
+    yield ['a byte that was not signed', touched];
+  }
+  if (target.platform === 'win32') {
+    yield ['a library of the builder', replaced('KERNEL32.dll', 'LIBGCC_1.dll')];
+  }
+}
+
+const isPlanting = process.argv.includes('--planted');
 const isPresence = process.argv.includes('--present');
 const isComplete = isPresence || process.argv.includes('--complete');
 let passed = 0;
@@ -104,14 +181,22 @@ for (const target of targets) {
     passed += 1;
     continue;
   }
-  const faultsOf = { linux: faultsOfElf, win32: faultsOfPe }[target.platform];
-  if (faultsOf === undefined) {
-    console.log(`${target.name}: not checked, only ELF and PE files are`);
+  if (isPlanting) {
+    const folder = mkdtempSync(join(tmpdir(), 'allstop-planted-'));
+    for (const [what, bytes] of planted(target, readFileSync(path))) {
+      const copy = join(folder, 'planted.node');
+      writeFileSync(copy, bytes);
+      const found = [...faults(target, copy)];
+      if (found.length > 0) passed += 1;
+      else failed += 1;
+      console.log(`${target.name}, ${what}: ${found.slice(0, 2).join('; ') || 'NOT FOUND'}`);
+    }
+    rmSync(folder, { recursive: true });
     continue;
   }
-  const faults = [...faultsOf(target, path)];
-  console.log(`${target.name}: ${faults.length === 0 ? 'ok' : faults.join('; ')}`);
-  if (faults.length === 0) passed += 1;
+  const found = [...faults(target, path)];
+  console.log(`${target.name}: ${found.length === 0 ? 'ok' : found.join('; ')}`);
+  if (found.length === 0) passed += 1;
   else failed += 1;
 }
 console.log(`${passed} passed, ${failed} failed`);
