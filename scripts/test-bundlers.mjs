@@ -1,8 +1,10 @@
 // Bundles a program that uses the packed tarball, with each of the common bundlers, and runs the
 // bundle in a folder of its own. There are three ways to bundle: prebuilds/ copied beside the
 // bundle; the binary as an asset of the bundler, by its literal path; the package left out of the
-// bundle (external), in node_modules. One bundle becomes a single executable application of Node.
-//   node scripts/test-bundlers.mjs [-- TARBALL]
+// bundle (external), in node_modules. Bundles become single executable applications of Node and of
+// Bun. A tracer (@vercel/nft) copies the files that a program needs, and nothing comes along by hand.
+//   node scripts/test-bundlers.mjs [--only NAME] [--write] [TARBALL]
+// --write puts the table into docs/installing.md.
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   copyFileSync,
@@ -16,8 +18,9 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
 
 const root = resolve(import.meta.dirname, '..');
@@ -25,6 +28,8 @@ const folder = join(root, 'build-bundlers');
 const work = mkdtempSync(join(tmpdir(), 'allstop-bundlers-'));
 process.on('exit', () => rmSync(work, { recursive: true, force: true }));
 const packages = [
+  '@oven/bun-linux-x64@1.4.5',
+  '@vercel/nft@1.11.5',
   'esbuild@0.28.2',
   'postject@1.0.0-alpha.6',
   'rollup@4.68.7',
@@ -39,7 +44,7 @@ const load = async (name) => {
 };
 
 function fetchBundlers() {
-  if (existsSync(join(folder, 'node_modules/postject'))) return;
+  if (existsSync(join(folder, 'node_modules/@vercel/nft'))) return;
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
   const flags = ['--no-save', '--no-audit', '--no-fund', '--silent', '--ignore-scripts'];
@@ -48,7 +53,7 @@ function fetchBundlers() {
 
 /** Each bundler writes a bundle NAME.EXTENSION into `out` for each of `entries` (NAME: file). */
 const bundlers = {
-  async esbuild({ entries, out, format, external, asset, cwd }) {
+  async esbuild({ entries, out, format, external, asset, splitting = false, cwd }) {
     const { build } = await load('esbuild');
     await build({
       absWorkingDir: cwd,
@@ -59,11 +64,41 @@ const bundlers = {
       platform: 'node',
       target: 'node20',
       format,
+      splitting,
       external: external ? ['allstop'] : [],
       loader: asset ? { '.node': 'file' } : {},
       logLevel: 'error',
       logOverride: { 'empty-import-meta': 'silent' },
     });
+  },
+
+  async nft({ entries, out, cwd }) {
+    const { nodeFileTrace } = await load('@vercel/nft');
+    const { fileList } = await nodeFileTrace(Object.values(entries), { base: cwd });
+    for (const file of fileList) {
+      mkdirSync(dirname(join(out, file)), { recursive: true });
+      cpSync(join(cwd, file), join(out, file));
+    }
+  },
+
+  async rolldown({ entries, out, external }) {
+    const { rolldown } = await import('rolldown');
+    const bundle = await rolldown({
+      input: entries,
+      platform: 'node',
+      external: external ? [/^allstop/] : [],
+      onLog(level, { message }) {
+        throw new Error(`${level}: ${message}`);
+      },
+    });
+    await bundle.write({ dir: out, format: 'es', entryFileNames: '[name].mjs' });
+    await bundle.close();
+  },
+
+  bun({ entries, out, cwd }) {
+    const bun = join(folder, 'node_modules/@oven/bun-linux-x64/bin/bun');
+    const flags = ['build', '--compile', '--outfile', join(out, 'app'), ...Object.values(entries)];
+    execFileSync(bun, flags, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
   },
 
   async rollup({ entries, out, external }) {
@@ -138,11 +173,15 @@ const bundlers = {
 };
 
 const cases = [
+  { name: 'nft', traced: true },
   { name: 'esbuild', format: 'esm' },
+  { name: 'esbuild', format: 'esm', splitting: true },
   { name: 'esbuild', format: 'cjs' },
-  { name: 'esbuild', format: 'cjs', application: true },
+  { name: 'esbuild', format: 'cjs', application: 'Node' },
   { name: 'esbuild', format: 'esm', asset: true },
   { name: 'esbuild', format: 'esm', external: true },
+  { name: 'rolldown' },
+  { name: 'rolldown', external: true },
   { name: 'rollup' },
   { name: 'rollup', external: true },
   { name: 'vite' },
@@ -151,6 +190,7 @@ const cases = [
   { name: 'webpack' },
   { name: 'webpack', asset: true },
   { name: 'webpack', external: true },
+  { name: 'bun', application: 'Bun' },
 ];
 
 /** Makes the single executable application `app` of `main.cjs`, in the folder of the bundle. */
@@ -177,15 +217,16 @@ async function tryBundler(name, options, project) {
     main: source(options.asset ? 'with-binary.mjs' : 'main.mjs'),
     worker: source('worker.mjs'),
   };
-  if (!options.external) {
-    entries.tick = source('tick.mjs');
+  if (!options.external) entries.tick = source('tick.mjs');
+  if (!options.external && !options.traced) {
     entries['allstop-worker'] = source('allstop-worker.mjs');
   }
   await bundlers[name]({ ...options, entries, out, cwd: project });
-  const extension = isModule ? 'mjs' : 'cjs';
+  const isBun = options.application === 'Bun';
+  const extension = isBun ? 'js' : isModule ? 'mjs' : 'cjs';
   if (options.external) {
     cpSync(join(project, 'node_modules'), join(out, 'node_modules'), { recursive: true });
-  } else if (!options.asset) {
+  } else if (!options.asset && !options.traced) {
     cpSync(join(project, 'node_modules/allstop/prebuilds'), join(out, 'prebuilds'), {
       recursive: true,
     });
@@ -195,14 +236,18 @@ async function tryBundler(name, options, project) {
   // The bundle is moved and the project renamed, so that nothing is loaded from where it was built.
   const moved = mkdtempSync(join(tmpdir(), 'allstop-bundle-'));
   cpSync(out, moved, { recursive: true });
-  const command = options.application
-    ? [await makeApplication(moved)]
-    : [process.execPath, join(moved, `main.${extension}`)];
-  if (options.application) env.BUNDLED_APPLICATION = '1';
+  const command = {
+    undefined: () => [process.execPath, join(moved, `main.${extension}`)],
+    Node: async () => [await makeApplication(moved)],
+    Bun: () => [join(moved, 'app')],
+  };
+  const application = await command[options.application]();
+  if (options.application === 'Node') env.BUNDLED_APPLICATION = '1';
+  if (isBun) env.ALLSTOP_BINARY = join(moved, 'prebuilds/linux-x64/allstop.glibc.node');
   const hidden = `${project}-hidden`;
   execFileSync('mv', [project, hidden]);
   try {
-    const [program, ...args] = command;
+    const [program, ...args] = application;
     const { status, stdout, stderr } = spawnSync(program, args, {
       cwd: moved,
       env,
@@ -217,9 +262,13 @@ async function tryBundler(name, options, project) {
 }
 
 fetchBundlers();
-const given = process.argv[2];
+const { values: flagsGiven, positionals } = parseArgs({
+  options: { only: { type: 'string' }, write: { type: 'boolean' } },
+  allowPositionals: true,
+});
 const tarball = resolve(
-  given ?? execFileSync('bash', [join(root, 'scripts/pack.sh'), work], { encoding: 'utf8' }).trim(),
+  positionals[0] ??
+    execFileSync('bash', [join(root, 'scripts/pack.sh'), work], { encoding: 'utf8' }).trim(),
 );
 const project = join(work, 'project');
 cpSync(join(root, 'test/package/bundled'), project, { recursive: true });
@@ -228,13 +277,11 @@ writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module
 const flags = ['--silent', '--no-audit', '--no-fund', '--ignore-scripts'];
 execFileSync('npm', ['install', ...flags, tarball], { cwd: project, stdio: 'inherit' });
 
-const table = new Table({
-  head: ['', 'output', 'binary', 'outcome'],
-  style: { head: [], border: [] },
-});
+const chosen = cases.filter(({ name }) => [undefined, name].includes(flagsGiven.only));
+const rows = [];
 let failed = 0;
-for (const { name, ...options } of cases) {
-  const { format = 'esm', asset, external, application } = options;
+for (const { name, ...options } of chosen) {
+  const { format = 'esm', splitting, asset, external, application, traced } = options;
   let outcome = 'ok';
   try {
     await tryBundler(name, options, project);
@@ -243,11 +290,33 @@ for (const { name, ...options } of cases) {
     outcome = 'failed';
     console.log(`\n${name}, ${JSON.stringify(options)}: ${error.message.slice(0, 2_000)}`);
   }
-  const way = asset ? 'an asset' : external ? 'the package is external' : 'prebuilds/ beside it';
-  table.push([name, application ? 'an application' : format, way, outcome]);
+  const form = application ? `an application of ${application}’s` : format;
+  const way = asset ? 'an asset' : external ? 'the package is external' : '`prebuilds` beside it';
+  rows.push([
+    name,
+    traced ? 'a copy' : splitting ? `${form}, with chunks` : form,
+    traced ? 'by itself' : application === 'Bun' ? '`ALLSTOP_BINARY`' : way,
+    outcome,
+  ]);
   process.stderr.write('.');
 }
 process.stderr.write('\n');
+const head = ['bundler', 'output', 'binary', 'outcome'];
+const table = new Table({ head, style: { head: [], border: [] } });
+table.push(...rows);
 console.log(table.toString());
-console.log(`${cases.length - failed} passed, ${failed} failed`);
+console.log(`${chosen.length - failed} passed, ${failed} failed`);
+if (flagsGiven.write) {
+  const page = join(root, 'docs/installing.md');
+  const markdown = [head, head.map(() => '---'), ...rows].map(
+    (cells) => `| ${cells.join(' | ')} |`,
+  );
+  writeFileSync(
+    page,
+    readFileSync(page, 'utf8').replace(
+      /(<!-- bundlers -->)[^]*?(<!-- end -->)/,
+      `$1\n\n${markdown.join('\n')}\n\n$2`,
+    ),
+  );
+}
 process.exitCode = failed > 0 ? 1 : 0;

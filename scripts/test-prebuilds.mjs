@@ -133,7 +133,11 @@ function* faults(target, path) {
   }
 }
 
-/** Faults, each planted into a copy of a binary, which must be found: [what, bytes to change them in]. */
+/**
+ * Faults, each planted into a copy of a binary, which must be found.
+ *
+ * @returns {Generator<[what: string, bytes: Buffer]>}
+ */
 function* planted(target, bytes) {
   const replaced = (text, by) => {
     const copy = Buffer.from(bytes);
@@ -141,9 +145,11 @@ function* planted(target, bytes) {
     return copy;
   };
   const other = targets.find(
-    ({ platform, arch }) => platform !== target.platform || arch !== target.arch,
+    (each) =>
+      (each.platform !== target.platform || each.arch !== target.arch) &&
+      existsSync(join(root, fileOf(each))),
   );
-  yield ['another architecture', readFileSync(join(root, fileOf(other)))];
+  if (other) yield ['another platform', readFileSync(join(root, fileOf(other)))];
   yield ['an export too few', replaced(EXPORTS[0], 'napi_register_module_v2')];
   yield ['a large binary', Buffer.concat([bytes, Buffer.alloc(MOST_BYTES)])];
   yield ['a path of the builder', Buffer.concat([bytes, Buffer.from(root)])];

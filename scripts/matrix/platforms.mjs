@@ -48,7 +48,7 @@ function outcomeCell({ outcome, detail }) {
 }
 
 const replaceBetween = (text, mark, content) => {
-  const pattern = new RegExp(`(<!-- ${mark} -->)[^]*(<!-- end -->)`);
+  const pattern = new RegExp(`(<!-- ${mark} -->)[^]*?(<!-- end -->)`);
   if (!pattern.test(text))
     throw new Error(`The page has no <!-- ${mark} --> ... <!-- end --> to write between`);
   return text.replace(pattern, `$1\n\n${content}\n\n$2`);
@@ -93,8 +93,8 @@ export function writePlatforms({ root, results, scenarios }) {
   writeFileSync(page, replaceBetween(readFileSync(page, 'utf8'), 'matrix', content));
   const installing = join(root, 'docs/installing.md');
   const table = markdown(
-    ['platform', 'needs', 'built', 'run on'],
-    rows.map((row) => row.slice(0, 4)),
+    ['platform', 'needs', 'run on'],
+    rows.map((row) => row.slice(0, 3)),
   );
   writeFileSync(installing, replaceBetween(readFileSync(installing, 'utf8'), 'platforms', table));
 }

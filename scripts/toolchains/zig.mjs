@@ -12,6 +12,10 @@ const root = resolve(import.meta.dirname, '../..');
 const here = import.meta.dirname;
 const require = createRequire(import.meta.url);
 const OS = { darwin: 'macos.11.0', win32: 'windows-gnu' };
+const FLAGS =
+  '-shared -s -Oz -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -DNDEBUG -DNAPI_VERSION=8 -DNAPI_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS'.split(
+    ' ',
+  );
 const ARCH = { x64: 'x86_64', arm64: 'aarch64' };
 
 const run = (command, args, options = {}) =>
@@ -36,7 +40,7 @@ const sources = () =>
  */
 function writeNodeApi(build) {
   const { node_api_symbols: node, js_native_api_symbols: engine } = symbols.v8;
-  const names = [...node, ...engine].toSorted();
+  const names = [...node, ...engine];
   const jump = (name, at) =>
     [
       `    ".globl ${name}\\n${name}:\\n"`,
@@ -86,17 +90,15 @@ export function zigBuild(target, build) {
     zig,
     [
       'c++',
-      ...['-target', `${ARCH[target.arch]}-${OS[target.platform]}`, '-shared', '-s', '-Oz'],
-      ...['-fPIC', '-fvisibility=hidden', '-fvisibility-inlines-hidden'],
-      ...['NAPI_VERSION=8', 'NAPI_CPP_EXCEPTIONS', 'NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS'].map(
-        (name) => `-D${name}`,
-      ),
-      '-DNDEBUG',
+      '-target',
+      `${ARCH[target.arch]}-${OS[target.platform]}`,
+      ...FLAGS,
       ...includes.map((folder) => `-I${folder}`),
       ...sources(),
       join(here, 'no_demangle.c'),
       ...own,
-      ...['-o', addon],
+      '-o',
+      addon,
     ],
     { env: { ...process.env, ZIG_GLOBAL_CACHE_DIR: cache, ZIG_LOCAL_CACHE_DIR: cache } },
   );

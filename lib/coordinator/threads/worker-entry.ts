@@ -1,9 +1,9 @@
 /** Finds `allstop-worker.js`, which looper threads, queue runners and cluster workers execute. */
 
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { UnavailableError } from '../../errors/errors.ts';
-import { look, ownFolders, packageFolder } from '../../native/binary/package-files.ts';
+import { besideThis, look, ownFolders, packageFolder } from '../../native/binary/package-files.ts';
 
 const WORKER = 'allstop-worker';
 let workerFound: URL | undefined;
@@ -16,6 +16,11 @@ let workerFound: URL | undefined;
  */
 export function workerEntry(): URL {
   if (workerFound !== undefined) return workerFound;
+  const beside = besideThis()?.worker;
+  if (beside !== undefined && look(fileURLToPath(beside))) {
+    workerFound = beside;
+    return beside;
+  }
   const folders = ownFolders().flatMap((folder) => [folder, join(folder, '..')]);
   const installed = packageFolder();
   if (installed !== undefined) folders.push(join(installed, 'dist'));

@@ -24,6 +24,21 @@ function ownFile(): string | undefined {
 
 const here = ownFile();
 
+/**
+ * What lies beside this code in an installed package. Tracers such as @vercel/nft read these literal
+ * URLs, so that Next, Nitro and Vercel take the files along. webpack must not, since it would make
+ * assets of all binaries.
+ *
+ * @returns undefined in a CommonJS bundle
+ */
+export function besideThis(): { prebuilds: URL; worker: URL } | undefined {
+  if ((import.meta.url as string | undefined)?.startsWith('file:') !== true) return undefined;
+  return {
+    prebuilds: new URL(/* webpackIgnore: true */ '../prebuilds', import.meta.url),
+    worker: new URL(/* webpackIgnore: true */ './allstop-worker.js', import.meta.url),
+  };
+}
+
 /** The `require` of this package or of the bundle. Bundlers do not follow it. */
 export const require: NodeJS.Require = nodeModule.createRequire(
   here ?? programFile() ?? join(process.cwd(), 'bundle.js'),
@@ -57,7 +72,9 @@ let rootsFound: string[] | undefined;
 export function roots(): string[] {
   if (rootsFound !== undefined) return rootsFound;
   const [own, ...others] = ownFolders();
-  const found = own === undefined ? [] : [join(own, '..'), own];
+  const prebuilds = besideThis()?.prebuilds;
+  const above = prebuilds === undefined ? undefined : dirname(fileURLToPath(prebuilds));
+  const found = own === undefined ? [] : [above ?? join(own, '..'), own];
   // The folder above a bundle may have the prebuilds/ of another package: look in ours, too.
   const isPackage = own !== undefined && look(join(own, '../native/include/allstop'));
   const installed = isPackage ? undefined : packageFolder();
