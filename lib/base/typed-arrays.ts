@@ -12,7 +12,10 @@ const [tag, size] = [getterOf(Symbol.toStringTag), getterOf('length')];
 const [memory, offset] = [getterOf('buffer'), getterOf('byteOffset')];
 
 /** The name of its class; undefined if it is no typed array. */
-export const classOf = (value: unknown): unknown => tag.call(value);
+export const classOf = (value: unknown): string | undefined => {
+  const name = tag.call(value);
+  return typeof name === 'string' ? name : undefined;
+};
 export const lengthOf = (array: ArrayBufferView): number => size.call(array) as number;
 export const bufferOf = (array: ArrayBufferView): ArrayBuffer => memory.call(array) as ArrayBuffer;
 export const byteOffsetOf = (array: ArrayBufferView): number => offset.call(array) as number;

@@ -8,10 +8,10 @@ import {
   invalidType,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
-import { refusedValue } from '../base/refused-values.ts';
 import { messageOf } from '../base/thrown-value.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import type { Strategy } from '../pool/queue/strategy.ts';
+import { refusedValue } from '../values/refused-values.ts';
 import { packValue, unpackValue } from '../values/value.ts';
 import { checkpointParts, readCheckpoint, type Snapshot } from './checkpoints/checkpoint-file.ts';
 import {

@@ -12,13 +12,13 @@ import {
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
 import { moduleFile } from '../base/module-file.ts';
-import { refusedValue } from '../base/refused-values.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { OwnThread } from '../coordinator/threads/own-thread.ts';
 import { workerEntry } from '../coordinator/threads/worker-entry.ts';
 import { runInWorker } from '../coordinator/threads/workers.ts';
 import { duration } from '../coordinator/words.ts';
+import { refusedValue } from '../values/refused-values.ts';
 import { type LooperTimes, loop, MISSED_TICKS, type MissedTicks } from './looper-loop.ts';
 import type { LooperWork } from './looper-worker.ts';
 

@@ -11,8 +11,9 @@ import { isProxy } from 'node:util/types';
 import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from '../base/arguments.ts';
 import { builtin } from '../base/builtins.ts';
-import { isBuiltIn, whyLost } from '../base/lost-values.ts';
-import { refusedPart } from '../base/refused-values.ts';
+import { whyLost } from '../values/lost-values.ts';
+import { refusedPart } from '../values/refused-values.ts';
+import { kindOf } from '../values/walk.ts';
 
 /** An item as JSON text, or as the bytes of V8's serializer. */
 export type Written = string | Uint8Array;
@@ -65,7 +66,7 @@ function isTextObject(value: object): boolean {
     if (++values > MOST_VALUES || !isText((value as Record<string, unknown>)[key])) return false;
     isEmpty = false;
   }
-  return !(isEmpty && isBuiltIn(value)); // a Map, for example, whose prototype was replaced
+  return !isEmpty || kindOf(value) === 'object'; // a Map, for example, whose prototype was replaced
 }
 
 class NotCloneable extends Error {}

@@ -21,6 +21,7 @@ import {
   textOf,
 } from '../base/thrown-value.ts';
 import { errorClasses } from '../errors/errors.ts';
+import { isLeaf } from '../values/walk.ts';
 import { carry, idOf, known, remember } from './error-identity.ts';
 
 /** One error of the graph. Its values have placeholders in place of errors. */
@@ -43,16 +44,6 @@ type Node = {
 type Graph = { references: object[]; root: unknown; nodes: Node[]; thrown: [object, string][] };
 
 const TOO_DEEP = new Error('it is nested too deeply');
-
-function isLeaf(value: object): boolean {
-  return (
-    types.isDate(value) ||
-    types.isRegExp(value) ||
-    types.isAnyArrayBuffer(value) ||
-    types.isArrayBufferView(value) ||
-    types.isBoxedPrimitive(value)
-  );
-}
 
 // Deno has no `isExternal`.
 const { isExternal }: { isExternal?: (value: object) => boolean } = types;

@@ -8,6 +8,7 @@
  */
 
 import { builtin } from '../base/builtins.ts';
+import { classOf } from '../base/typed-arrays.ts';
 import type { PassedArguments } from './passed-arguments.ts';
 import { type PackedRest, readPlain } from './plain-values.ts';
 import { hasSerializer, SERIALIZER_HOOKS, unreadable } from './value.ts';
@@ -44,12 +45,6 @@ const KIND_OF: ReadonlyMap<string, number> = new Map(
 );
 const UINT32_MAX = 2 ** 32 - 1;
 
-/** The tag of a typed array's class, which no property of the value can hide. */
-const tagOf = Object.getOwnPropertyDescriptor(
-  Object.getPrototypeOf(Uint8Array.prototype) as object,
-  Symbol.toStringTag,
-)?.get as () => string | undefined;
-
 /**
  * @returns undefined: the value is no bare array; or it is one that V8 has to judge: it is empty
  *   or detached, resizable, or shares its memory
@@ -57,7 +52,7 @@ const tagOf = Object.getOwnPropertyDescriptor(
 export function bareArray(value: object, index: number): BareArray | undefined {
   const isView = ArrayBuffer.isView(value);
   if (!isView && !(value instanceof ArrayBuffer)) return undefined;
-  const tag = isView ? tagOf.call(value) : 'ArrayBuffer';
+  const tag = isView ? classOf(value) : 'ArrayBuffer';
   const kind = tag === undefined ? undefined : KIND_OF.get(tag);
   const buffer: ArrayBufferLike & { resizable?: boolean } = isView ? value.buffer : value;
   if (kind === undefined || !(buffer instanceof ArrayBuffer) || buffer.resizable === true) {

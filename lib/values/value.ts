@@ -5,7 +5,7 @@
  */
 
 import { builtin } from '../base/builtins.ts';
-import { checkKept } from '../base/lost-values.ts';
+import { checkKept } from './lost-values.ts';
 
 /** Whether there are Serializer and Deserializer. Bun has only `serialize` and `deserialize`. */
 export const hasSerializer: boolean = process.versions['bun'] === undefined;

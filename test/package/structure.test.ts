@@ -66,7 +66,7 @@ describe('a forbidden import', () => {
     [
       'between neighbours',
       { from: 'lib/queue/bounded-queue.ts', to: 'lib/looper/looper-thread.ts' },
-      'lib/queue/bounded-queue.ts imports lib/looper/looper-thread.ts, but lib/queue may import lib/coordinator+. What both need belongs in a room that both may import: lib/base, lib/errors, lib/native, lib/telemetry, lib/record, lib/events, lib/coordinator.',
+      'lib/queue/bounded-queue.ts imports lib/looper/looper-thread.ts, but lib/queue may import lib/coordinator+. What both need belongs in a room that both may import: lib/base, lib/errors, lib/native, lib/telemetry, lib/values, lib/record, lib/events, lib/coordinator.',
     ],
     [
       'of the other end of the wire',

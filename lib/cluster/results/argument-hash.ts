@@ -15,14 +15,9 @@
 import { types } from 'node:util';
 import { builtin } from '../../base/builtins.ts';
 import { isError } from '../../base/thrown-value.ts';
+import { classOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { Variable } from '../variables/variable.ts';
-
-/** The tag of a typed array's class, which no property of the value can hide. */
-const tagOf = Object.getOwnPropertyDescriptor(
-  Object.getPrototypeOf(Uint8Array.prototype) as object,
-  Symbol.toStringTag,
-)?.get as () => string | undefined;
 
 /** Thrown when values are compared by what they contain, and one contains itself. */
 const CIRCULAR = Symbol('circular');
@@ -139,7 +134,7 @@ function viewLine(view: ArrayBufferView): string {
   const { buffer, byteOffset, byteLength } = view;
   const bytes = new Uint8Array(buffer, byteOffset, byteLength);
   if (!types.isArrayBuffer(buffer)) throw refused('may change: shared memory is among them');
-  return `${tagOf.call(view) ?? 'DataView'} ${bytesHash(bytes)}`;
+  return `${classOf(view) ?? 'DataView'} ${bytesHash(bytes)}`;
 }
 
 function bytesHash(bytes: Uint8Array): string {

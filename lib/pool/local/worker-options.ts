@@ -2,9 +2,9 @@
 
 import { type ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import { checkOptions, invalidType, isBag, outOfRange } from '../../base/arguments.ts';
-import { refusedPart } from '../../base/refused-values.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
+import { refusedPart } from '../../values/refused-values.ts';
 import type { Isolation, WorkerOptions } from '../workers/channel.ts';
 
 /** Options of Node's Worker (threads) or `fork` (processes), for each worker. */

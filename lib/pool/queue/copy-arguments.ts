@@ -13,16 +13,16 @@
  *    others are refused with.
  */
 
-import { checkKept, mayBeLost } from '../../base/lost-values.ts';
-import { isDataCloneError } from '../../base/refused-values.ts';
 import { attempt } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
+import { checkKept, mayBeLost } from '../../values/lost-values.ts';
 import {
   type BareArray,
   bareArray,
   packArguments,
   SHARED_MEMORY,
 } from '../../values/packed-arguments.ts';
+import { isDataCloneError } from '../../values/refused-values.ts';
 import { bytesOfPrimitive, smallCopy } from '../../values/small-copy.ts';
 import { copyFlat } from '../../values/to-thread.ts';
 import { NO_PER_WORKER_VALUES, NO_REMOTE_VALUE, whyUncloneable } from '../../values/uncloneable.ts';

@@ -7,7 +7,6 @@ import {
 } from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
-import { refusedValue } from '../../base/refused-values.ts';
 import { isObject, isThenable } from '../../base/thrown-value.ts';
 import type { OperationId } from '../../cluster/variables/native-operations.ts';
 import { revive, type Variable, type VariableValue } from '../../cluster/variables/variable.ts';
@@ -22,6 +21,7 @@ import { FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { runAttempt } from '../../telemetry/spans.ts';
 import { receivedArguments } from '../../values/packed-arguments.ts';
+import { refusedValue } from '../../values/refused-values.ts';
 import { smallCopy } from '../../values/small-copy.ts';
 import { packValue } from '../../values/value.ts';
 import {

@@ -3,9 +3,9 @@
  * (messages.ts): how a worker is started, the claims, what a worker makes for its functions.
  */
 
-import { isDataCloneError, refusedValue } from '../../base/refused-values.ts';
 import type { Definition } from '../../cluster/variables/variable.ts';
 import type { PassedArguments } from '../../values/passed-arguments.ts';
+import { isDataCloneError, refusedValue } from '../../values/refused-values.ts';
 import type { ModuleHooks } from './module-options.ts';
 
 /** The settings that a worker is started with. */

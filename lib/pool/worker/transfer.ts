@@ -6,8 +6,8 @@ import type { FileHandle } from 'node:fs/promises';
 import { types } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
-import { refusedValue } from '../../base/refused-values.ts';
 import { isObject } from '../../base/thrown-value.ts';
+import { refusedValue } from '../../values/refused-values.ts';
 
 /**
  * What can be moved to another thread. A type of ours, because @types/node has it under one name up

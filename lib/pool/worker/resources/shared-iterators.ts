@@ -3,8 +3,8 @@
  * goes to the thread that has the iterator, and its result comes back as a copy.
  */
 
-import { checkKept } from '../../../base/lost-values.ts';
 import { decode } from '../../../record/encoded-error.ts';
+import { checkKept } from '../../../values/lost-values.ts';
 import { packArguments } from '../../../values/packed-arguments.ts';
 import { unpackValue } from '../../../values/value.ts';
 import { type DrawMethod, STATE } from '../protocol.ts';

@@ -1,7 +1,7 @@
 /** The errors for values that a serializer refuses: they name the part for which it does. */
 
-import { types } from 'node:util';
-import { attempt, isObject } from './thrown-value.ts';
+import { attempt, isObject } from '../base/thrown-value.ts';
+import { partsOf } from './walk.ts';
 
 export type Part = {
   /** How a program would write it: `item.list[2].fn`. */
@@ -61,7 +61,7 @@ export function refusedPart(whole: Part, clone: (value: unknown) => unknown): Pa
   const innermost = (refused: Part, level: number): Part | undefined => {
     met.add(refused.value);
     let isWhole = true;
-    for (const part of level < MOST_LEVELS ? partsOf(refused) : []) {
+    for (const part of level < MOST_LEVELS ? partsIn(refused) : []) {
       if (left === 0) break;
       if (!met.has(part.value)) {
         if (!isRefused(part.value)) continue;
@@ -75,34 +75,20 @@ export function refusedPart(whole: Part, clone: (value: unknown) => unknown): Pa
   return innermost(whole, 0) ?? whole;
 }
 
-/** The parts of an object that a structured clone copies. */
-function* partsOf({ path, value }: Part): Generator<Part> {
+/** The parts of an object. One whose getter throws is undefined here, which is never refused. */
+function* partsIn({ path, value }: Part): Generator<Part> {
   if (typeof value !== 'object' || value === null) return;
-  if (types.isProxy(value) || ArrayBuffer.isView(value)) return;
-  if (types.isMap(value)) {
-    for (const [at, [key, item]] of [...value].entries()) {
-      yield { path: `[...${path}][${at}][0]`, value: key };
-      yield { path: `[...${path}][${at}][1]`, value: item };
-    }
-  } else if (types.isSet(value)) {
-    for (const [at, item] of [...value].entries())
-      yield { path: `[...${path}][${at}]`, value: item };
-  } else {
-    for (const key of types.isNativeError(value) ? ['cause'] : Object.keys(value)) {
-      const part = propertyOf(value, key);
-      if (part !== undefined) yield { path: path + accessTo(key), value: part.value };
+  for (const { value: part, as, at } of partsOf(value, propertyOf)) {
+    if (as === 'property') yield { path: path + accessTo(String(at)), value: part };
+    else {
+      const inEntry = { key: '[0]', value: '[1]', item: '' }[as];
+      yield { path: `[...${path}][${at}]${inEntry}`, value: part };
     }
   }
 }
 
-/** @returns undefined: a getter has thrown */
-function propertyOf(value: object, key: string): { value: unknown } | undefined {
-  try {
-    return { value: (value as Record<string, unknown>)[key] };
-  } catch {
-    return undefined;
-  }
-}
+const propertyOf = (value: object, key: string): unknown =>
+  attempt(() => ({ value: Reflect.get(value, key) }))?.value;
 
 function accessTo(key: string): string {
   if (/^\d+$/.test(key)) return `[${key}]`;

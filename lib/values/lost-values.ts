@@ -9,8 +9,9 @@
  *    getters: V8 writes an Error without either. (In Node 20 it is as the objects of 1.)
  */
 
-import { types } from 'node:util';
+import { isObject } from '../base/thrown-value.ts';
 import { isDataCloneError } from './refused-values.ts';
+import { kindOf, ownData, partsOf } from './walk.ts';
 
 /** How an object without properties ends. The byte before is an 'o', of which text is full. */
 const NO_PROPERTIES = Buffer.from('{\0', 'latin1');
@@ -22,9 +23,6 @@ const MOST_VALUES = 128;
 /** Undefined with Node's option `--jitless`. */
 const Module = (globalThis as { WebAssembly?: { Module: abstract new () => object } }).WebAssembly
   ?.Module;
-
-const { entries: entriesOf } = Map.prototype;
-const { values: valuesOf } = Set.prototype;
 
 /** Whether `whyLost` has to clone the value, or knows a reason at once. */
 export function mayBeLost(value: unknown, bytes: Uint8Array): boolean {
@@ -94,7 +92,7 @@ function lostNearTop(root: unknown): string | undefined {
       }
     } else if (Object.getPrototypeOf(value) === Object.prototype) {
       for (const key in value) {
-        const item = own(value, key);
+        const item = ownData(value, key);
         if (isObject(item)) met.push(item);
         if (--left <= 0) break;
       }
@@ -102,7 +100,7 @@ function lostNearTop(root: unknown): string | undefined {
       return 'DOMException';
     } else {
       for (const part of partsOf(value)) {
-        if (isObject(part)) met.push(part);
+        if (isObject(part.value)) met.push(part.value);
         if (--left <= 0) break;
       }
     }
@@ -116,7 +114,7 @@ function hostObjectIn(copy: unknown): object | undefined {
   for (const value of met) {
     if (!isObject(value)) continue;
     if (isHostObject(value)) return value;
-    for (const part of partsOf(value)) if (isObject(part)) met.add(part);
+    for (const part of partsOf(value)) if (isObject(part.value)) met.add(part.value);
   }
   return undefined;
 }
@@ -127,42 +125,5 @@ function isHostObject(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
   // The prototype of a plain object. It may be that of another realm, as under Jest.
   if (prototype === null || Object.getPrototypeOf(prototype) === null) return false;
-  return !(Array.isArray(value) || isBuiltIn(value));
+  return kindOf(value) === 'object';
 }
-
-/** Whether an object that is no array was made by a class of JavaScript that V8 writes as such. */
-export function isBuiltIn(value: object): boolean {
-  return types.isMap(value) || types.isSet(value) || types.isNativeError(value) || isLeaf(value);
-}
-
-/** The parts of an object that a structured clone copies, but those that getters give. */
-function* partsOf(value: object): Generator {
-  if (types.isMap(value)) {
-    for (const [key, item] of entriesOf.call(value)) {
-      yield key;
-      yield item;
-    }
-  } else if (types.isSet(value)) {
-    yield* valuesOf.call(value);
-  } else if (Array.isArray(value)) {
-    yield* Object.values(value); // without the holes, of which there may be very many
-  } else if (!isLeaf(value)) {
-    const keys = types.isNativeError(value) ? ['cause'] : Object.keys(value);
-    for (const key of keys) yield own(value, key);
-  }
-}
-
-function isLeaf(value: object): boolean {
-  return (
-    ArrayBuffer.isView(value) ||
-    types.isDate(value) ||
-    types.isAnyArrayBuffer(value) ||
-    types.isRegExp(value) ||
-    types.isBoxedPrimitive(value)
-  );
-}
-
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
-
-const own = (value: object, key: string): unknown =>
-  Object.getOwnPropertyDescriptor(value, key)?.value;
