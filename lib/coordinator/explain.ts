@@ -44,6 +44,11 @@ export type StopExplanation = {
   links: string[];
   /** The workers of the cluster that this thread has made: JOB:INDEX, where each runs, what. */
   workers?: string[];
+  /**
+   * Of a cluster over NATS: how many calls wait, the oldest for how long and for what; which functions
+   * have failed in the last minutes, and the last error. Left out if nothing waits or fails.
+   */
+  work?: string[];
   /** All of this as lines of text. */
   toString(): string;
 };
@@ -274,7 +279,9 @@ export function explain(attachment: Attachment): StopExplanation {
   const reported = status === null ? undefined : { value: attachment.errors.give(status) };
   const joined = native.joined();
   const callers = enclosingHooks(attachment);
-  const workers = Array.from(attachment.workers.values(), (worker) => worker.describe());
+  const employed = [...attachment.workers.values()];
+  const workers = employed.flatMap((worker) => worker.describe?.() ?? []);
+  const work = employed.flatMap((worker) => worker.work?.() ?? []);
   const explanation: StopExplanation = shownAsText({
     stopped: record !== undefined,
     threads: native
@@ -311,6 +318,8 @@ export function explain(attachment: Attachment): StopExplanation {
       if (record !== undefined) lines.push(...latencyLines(explanation.stopLatencies));
       if (workers.length > 0) lines.push(`Workers (${workers.length}):`);
       for (const worker of workers) lines.push(`  - ${worker}`);
+      if (work.length > 0) lines.push('Work:');
+      for (const line of work) lines.push(`  - ${line}`);
       if (links.length > 0) lines.push(`Links: ${links.join('; ')}.`);
       else if (record === undefined) lines.push('No link could stop it, only a call or an error.');
       return fitTerminal(lines.map(printable));
@@ -318,5 +327,6 @@ export function explain(attachment: Attachment): StopExplanation {
   });
   if (record !== undefined) explanation.record = record;
   if (workers.length > 0) explanation.workers = workers;
+  if (work.length > 0) explanation.work = work;
   return explanation;
 }

@@ -18,10 +18,12 @@ export type BusyWorker = {
   threadId: number | undefined;
 };
 
-/** A worker that this thread has started. */
+/** For `explain()`: a worker that this thread has started, or what brings calls to workers elsewhere. */
 export type ShownWorker = {
-  /** For `explain()`. */
-  describe(): string;
+  /** The worker, and what it runs. */
+  describe?(): string;
+  /** Which calls wait, and for what; which functions fail. */
+  work?(): string[];
   /** What it runs; left out by a worker of another machine. */
   busy?(): BusyWorker[];
 };

@@ -1,5 +1,6 @@
-/** What a coordinator tells `allstop doctor`, cut to the length that the server permits. */
+/** What a coordinator tells `allstop doctor`, cut to the length that the server permits; and its work, for `explain()`. */
 
+import { counted, duration } from '../../coordinator/words.ts';
 import type { ReadinessReport } from '../../errors/readiness-report.ts';
 import {
   type CoordinatorReport,
@@ -19,6 +20,22 @@ export type DoctorReportOptions = {
   work: WorkReport;
   maxBytes: number;
 };
+
+/** What waits and what fails, for people. */
+export function workLines({ waiting, oldest, blocked, failures }: WorkReport): string[] {
+  const why = blocked === undefined ? '' : `: ${blocked}`;
+  const line =
+    oldest === undefined
+      ? []
+      : [
+          `${counted(waiting, 'call')} ${waiting === 1 ? 'waits' : 'wait'}, '${oldest.name}' for ${duration(oldest.ms)}${why}`,
+        ];
+  const failed = failures.map(
+    ({ name, count, last }) =>
+      `'${name}' has failed ${count === 1 ? 'once' : `${count} times`} in the last minutes. The last: ${last}`,
+  );
+  return [...line, ...failed];
+}
 
 /** Halves the number of entries until the report fits. Tasks that are not ready come first. */
 export function doctorReport(options: DoctorReportOptions): Uint8Array {

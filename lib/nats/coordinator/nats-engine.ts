@@ -14,6 +14,7 @@ import { debuglog } from 'node:util';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import type { VariableStore } from '../../cluster/variables/variable-store.ts';
+import { attachmentOf } from '../../coordinator/attachment.ts';
 import { clusterClosed } from '../../errors/cluster-closed.ts';
 import type { WorkerStart } from '../../errors/phases.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
@@ -33,7 +34,7 @@ import { Subjects } from '../wire/subjects.ts';
 import { subscriptionCallback } from '../wire/subscription.ts';
 import { AddressChecks } from './address-checks.ts';
 import { Dispatcher } from './dispatcher.ts';
-import { doctorReport } from './doctor-report.ts';
+import { doctorReport, workLines } from './doctor-report.ts';
 import { Fence } from './fence.ts';
 import { Leadership, type OnHeld } from './leadership.ts';
 import { Nodes } from './nodes.ts';
@@ -164,6 +165,7 @@ export class NatsEngine implements Engine {
       send: (message) => void this.#publish(this.#subjects.who, message),
       onTwo: (other) => warnOfTwo(cluster, other, this.#leadership.token ?? 0),
     });
+    attachmentOf(host.coordinator).workers.set(this, { work: () => workLines(this.#work()) });
     fingerprintsOf(settings).then(
       (found) => (this.#fingerprints = found),
       (error: Error) => this.#fail(error),
@@ -230,6 +232,10 @@ export class NatsEngine implements Engine {
     this.#stops.afterBroadcast(() => this.#nodes.cancel(closure, cancellation));
   }
 
+  leave(): void {
+    for (const session of this.#sessions.values()) session.post({ kind: 'leave' });
+  }
+
   async close(): Promise<void> {
     this.#stops.hurry();
     this.#isOver = true;
@@ -238,6 +244,7 @@ export class NatsEngine implements Engine {
     this.#dispatcher.hold(false);
     this.#leadership.end({ phase: 'closed' }, clusterClosed());
     await this.#nodes.close();
+    attachmentOf(this.#host.coordinator).workers.delete(this);
     await this.#leadership.close();
   }
 

@@ -12,6 +12,7 @@ import type { InLine } from '../../pool/queue/lines/closure-lines.ts';
 import { freeOf } from '../../pool/queue/lines/placement.ts';
 import type { ClusterHost } from '../../pool/queue/strategy.ts';
 import type { Resource } from '../../pool/worker/protocol.ts';
+import { activityOf } from '../../pool/workers/slot-report.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
 import type { NodeInfo, Welcome } from '../wire/control-messages.ts';
@@ -139,7 +140,13 @@ export class Session {
     const { job, pid, host } = this.info;
     const { workers } = attachmentOf(this.#host.coordinator);
     if (!isShown) workers.delete(this);
-    else workers.set(this, { describe: () => `${job}:${this.task} (process ${pid} on ${host})` });
+    else {
+      const who = `${job}:${this.task} (process ${pid} on ${host})`;
+      workers.set(this, {
+        describe: () =>
+          `${who}${activityOf(this.calls.first(this.status.capacity), this.calls.running)}`,
+      });
+    }
   }
 
   /** @returns whether the event has changed anything */

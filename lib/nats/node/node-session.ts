@@ -375,6 +375,9 @@ export class NodeSession extends NodeHost {
       case 'stopped':
         this.stops.answer(message.stop);
         return;
+      case 'leave':
+        this.#pool?.leave();
+        return;
       case 'end':
         this.stops.sendStops();
         this.#listener.onEnd(message.isClosed);

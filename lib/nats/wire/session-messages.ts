@@ -65,6 +65,8 @@ export type ToNode =
   | { kind: 'answer'; id: number; answer: Answer }
   /** The stop record of the run. */
   | { kind: 'stopped'; stop: StopMessage }
+  /** The session will be over soon: the functions that run are told. */
+  | { kind: 'leave' }
   /** The session is over; `isClosed`: because the program has closed the coordinator. */
   | { kind: 'end'; isClosed: boolean };
 
@@ -267,6 +269,7 @@ const isToNode = isMessage<ToNode>({
   defined: { definitions: isListOf(isDefinition) },
   answer: { id: isCount, answer: isAnswer },
   stopped: { stop: isStop },
+  leave: {},
   end: { isClosed: isBoolean },
 });
 

@@ -14,7 +14,7 @@ import type { WorkerChannel, WorkerName } from './channel.ts';
  *
  * @param sent - the number of closures that were sent to it and have not ended
  */
-function activityOf(calls: readonly RunningCall[], sent: number): string {
+export function activityOf(calls: readonly RunningCall[], sent: number): string {
   const running = calls.map(
     ({ name, startedAt }) => `'${name}' for ${duration(Date.now() - startedAt.getTime())}`,
   );

@@ -33,6 +33,19 @@ it('a worker that has left in order is no problem, and in no count of losses', a
     .toMatchObject({ state: 'idle', restarts: 0 });
 });
 
+it('functions hear that their coordinator closes, and their calls keep their results', async () => {
+  const module = new URL('../../fixtures/leaving-tasks.mjs', import.meta.url);
+  const cluster = scene.coordinator({ module });
+  scene.spawn({ module });
+  await cluster.ready();
+  let result: Promise<unknown> | undefined;
+  await new Promise((resolve) => {
+    result = cluster.run('saves', ['all'], { retries: 0, onProgress: resolve });
+  });
+  await cluster.close({ drainMs: 600_000 });
+  expect(await result).toBe('saved all');
+});
+
 it('an outage of the servers is an event, and so is its end', async () => {
   const cluster = await scene.start(1);
   const told: string[] = [];

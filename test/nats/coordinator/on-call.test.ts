@@ -1,4 +1,4 @@
-/** What `allstop doctor` says about work: what waits, runs and fails. */
+/** What `allstop doctor` and `explain()` say about work: what waits, runs and fails. */
 // @module-tag nats
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { diagnose, problemsOf } from '../../support/nats-doctor.ts';
@@ -33,6 +33,9 @@ it('calls that no worker can take are a problem; a line and failures are none', 
       cause: expect.stringMatching(/1 calls wait, 'square' .*no worker is ready/),
     }),
   ]);
+  expect(cluster.coordinator.explain().work).toEqual([
+    expect.stringMatching(/^1 call waits, 'square' for .*: no worker is ready$/),
+  ]);
   scene.spawn();
   await square;
   await cluster.run('fail', ['no']).catch(() => {});
@@ -50,6 +53,15 @@ it('calls that no worker can take are a problem; a line and failures are none', 
       failures: [{ name: 'fail', count: 1, last: 'no' }],
     },
   });
+  const explained = cluster.coordinator.explain();
+  expect(explained.workers).toEqual([
+    expect.stringMatching(/^worker:0 \(process \d+ on .*\): runs 'holdAndSay' for /),
+  ]);
+  expect(explained.work).toEqual([
+    expect.stringMatching(/^1 call waits, 'square' for [^:]*$/),
+    "'fail' has failed once in the last minutes. The last: no",
+  ]);
+  expect(String(explained)).toMatch(/^Work:\n {2}- 1 call waits/m);
   visit.pass();
   await Promise.all([held, behind]);
   const gpu = cluster.run('square', [4], { resources: { gpu: 1 } });
