@@ -6,8 +6,8 @@
  *   --mutants [NAME...]  applies each patch of bench/guard/mutants to a copy, and expects an objection
  *
  * Counts do not depend on how busy or how quick the machine is: instructions and allocations of the
- * core by callgrind (native/counted.cc), messages between threads, bytes of the heap and system
- * calls of a closure (guard/closures.mjs). How messages and system calls fall depends on the order
+ * core by callgrind (native/counted.cc), and of an import, a worker and a call (guard/start.mjs);
+ * messages between threads, bytes of the heap and system calls of a call (guard/calls.mjs). How messages and system calls fall depends on the order
  * of the threads, so these are the least of some runs. Linux with glibc; needs valgrind and strace (Debian packages of these
  * names).
  */
@@ -36,13 +36,14 @@ const built = join(root, 'build-guard');
 const OPERATIONS = 1_000;
 const RUNS = 3;
 const SUBPROCESS = { timeout: 300_000, killSignal: 'SIGKILL', maxBuffer: 2 ** 26 };
-const SYSTEM_CALLS = 'read,write,epoll_pwait,epoll_wait,mmap,munmap,mprotect';
+const SYSTEM_CALLS = 'getpid,read,write,epoll_pwait,epoll_wait,mmap,munmap,mprotect';
 
 /** By which share a count may exceed its budget. */
 const TOLERANCE = {
   instructions: 0.05,
   allocations: 0.01,
   messages: 0.1,
+  'thousand instructions': 0.1, // V8 decides when it compiles what
   'messages of many': 4, // how many results share a message depends on the order of the threads
   bytes: 0.15,
   'system calls': 0.5,
@@ -83,12 +84,37 @@ function countCore(source) {
   return counts;
 }
 
+/** Thousand instructions of an import, of a worker, and of a call when it is new and when it is not. */
+function countScripts(source) {
+  const script = join(source, 'bench/guard/start.mjs');
+  const instructions = (story, count = 0) => {
+    const flags = ['--tool=callgrind', '--callgrind-out-file=/dev/null'];
+    // V8 compiles and collects in the thread that runs the program, and so at the same point.
+    const args = [...flags, process.execPath, '--single-threaded', script, story, String(count)];
+    const options = { ...SUBPROCESS, encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] };
+    const { stderr, status } = spawnSync('valgrind', args, options);
+    const total = /Collected : (\d+)/.exec(stderr)?.[1];
+    if (status !== 0 || total === undefined) throw new Error(`valgrind has failed: ${stderr}`);
+    return Number(total) / 1_000;
+  };
+  const each = (story, from, to) =>
+    Math.round((instructions(story, to) - instructions(story, from)) / (to - from));
+  const major = process.versions.node.split('.')[0];
+  const name = (what) => `${what}, Node ${major}: thousand instructions`;
+  return {
+    [name('import')]: Math.round(instructions('import') - instructions('nothing')),
+    [name('a worker')]: each('pool', 1, 5),
+    [name('one of the first 400 calls')]: each('call', 2, 400),
+    [name('one of the next 1,200 calls')]: each('call', 400, 1_600),
+  };
+}
+
 /** The least of some runs. */
 const least = (measure) => Math.min(...Array.from({ length: RUNS }, measure));
 
-/** What a closure on two threads costs in messages, bytes and system calls. */
-function countClosures(source) {
-  const script = join(source, 'bench/guard/closures.mjs');
+/** What a call on two threads costs in messages, bytes and system calls. */
+function countCalls(source) {
+  const script = join(source, 'bench/guard/calls.mjs');
   const preload = ['--import', join(source, 'bench/guard/count-messages.mjs')];
   // So much young space that nothing is collected meanwhile.
   const space = ['--min-semi-space-size=64', '--max-semi-space-size=64'];
@@ -108,13 +134,13 @@ function countClosures(source) {
   };
   const major = process.versions.node.split('.')[0];
   return {
-    'a closure alone: messages': leastOf('tripMessages'),
-    'a closure of 1,000: messages of many': Number(leastOf('waveMessages').toFixed(4)),
+    'a call alone: messages': leastOf('tripMessages'),
+    'a call of 1,000: messages of many': Number(leastOf('waveMessages').toFixed(4)),
     // More where V8 has compiled the code late, fewer where it has collected garbage after all.
-    [`a closure alone, Node ${major}: bytes`]: Math.round(
+    [`a call alone, Node ${major}: bytes`]: Math.round(
       runs.map(({ bytes }) => bytes).toSorted((one, other) => one - other)[RUNS >> 1],
     ),
-    'a closure alone: system calls': Number(
+    'a call alone: system calls': Number(
       least(() => (callsOf(2_500) - callsOf(500)) / 2_000).toFixed(1),
     ),
   };
@@ -145,7 +171,7 @@ function objections(counts, budget) {
 const readBudget = () => JSON.parse(readFileSync(budgetFile, 'utf8'));
 
 function count(source) {
-  return { ...countCore(source), ...countClosures(source) };
+  return { ...countCore(source), ...countScripts(source), ...countCalls(source) };
 }
 
 /** Runs the guard on a copy with the patch. Returns its objections. */

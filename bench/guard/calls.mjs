@@ -1,15 +1,15 @@
 /**
- * node --expose-gc --import ./count-messages.mjs closures.mjs WAVES TRIPS: runs WAVES waves of
- * closures, each at once, and TRIPS closures one after the other, on two threads. Prints
+ * node --expose-gc --import ./count-messages.mjs calls.mjs WAVES TRIPS: runs WAVES waves of
+ * calls, each at once, and TRIPS calls one after the other, on two threads. Prints
  * { waveMessages, tripMessages, bytes } as JSON: messages between threads, and bytes of the heap of
- * the main thread, for one closure.
+ * the main thread, for one call.
  */
 
 import { ClusterCoordinator, LocalStrategy } from '../../dist/cluster/index.js';
 import { messages } from './count-messages.mjs';
 
 const WAVE = 1_000;
-const WARM_UP = 300; // closures, until V8 has compiled what runs
+const WARM_UP = 300; // calls, until V8 has compiled what runs
 const [waves, trips] = process.argv.slice(2).map(Number);
 const module = new URL('../cluster-tasks.mjs', import.meta.url);
 const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
