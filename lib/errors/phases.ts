@@ -210,7 +210,7 @@ export const unregistered = {
   }),
   hostAnswers: (host: string, { cluster, servers, command }: WorkerStart): Explanation => ({
     cause: `the host ${host} answers, but no worker has registered for this task of the cluster '${cluster}' at ${servers}`,
-    remedy: `if a worker already runs on that host, read its output; else start one there: ${command}`,
+    remedy: `if a worker already runs on that host, read its output, which names its cluster; else start one there: ${command}`,
   }),
   refusedNodeGone: (phase: string, remedy: string): Explanation => ({
     cause: `the worker that was turned away (${phase}) is gone`,

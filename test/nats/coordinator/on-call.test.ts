@@ -30,7 +30,7 @@ it('calls that no worker can take are a problem; a line and failures are none', 
   expect(problemsOf(alone)).toEqual([
     expect.objectContaining({
       name: 'calls',
-      cause: expect.stringMatching(/1 calls wait, 'square' .*no worker is ready/),
+      cause: expect.stringMatching(/1 call waits, 'square' .*no worker is ready/),
     }),
   ]);
   expect(cluster.coordinator.explain().work).toEqual([

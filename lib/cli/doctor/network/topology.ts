@@ -4,6 +4,7 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
+import { importing } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import { explainFailure } from '../../../nats/connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../../../nats/connection/connection-options.ts';
@@ -91,7 +92,7 @@ function workChecks(work: WorkReport | undefined): Check[] {
   const line =
     oldest === undefined
       ? 'no call waits'
-      : `${waiting} calls wait, '${oldest.name}' for ${secondsOf(oldest.ms)}`;
+      : `${waiting} ${waiting === 1 ? 'call waits' : 'calls wait'}, '${oldest.name}' for ${secondsOf(oldest.ms)}`;
   const runs = running.map(({ worker, name, ms }) => `${name} on ${worker} for ${secondsOf(ms)}`);
   const what = runs.length === 0 ? '' : `; running: ${runs.slice(0, 10).join(', ')}`;
   const check = { name: 'calls', detail: `${line}${what}` };
@@ -208,11 +209,12 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
       remedy: 'check that process; if need be, end it and start the worker again',
     };
   }
+  const why = phase === 'starting' && cause === undefined ? importing : { cause, remedy };
   return {
     ...check,
     ok: false,
-    cause: `${state}${cause === undefined ? '' : `: ${cause}`}`,
-    remedy: remedy ?? 'wait; if the phase does not change, see the output of that worker',
+    cause: `${state}${why.cause === undefined ? '' : `: ${why.cause}`}`,
+    remedy: why.remedy ?? 'wait; if the phase does not change, see the output of that worker',
   };
 }
 
