@@ -87,10 +87,10 @@ function countCore(source) {
 /** Thousand instructions of an import, of a worker, and of a call when it is new and when it is not. */
 function countScripts(source) {
   const script = join(source, 'bench/guard/start.mjs');
-  const instructions = (story, count = 0) => {
+  const instructions = (story, times = 0) => {
     const flags = ['--tool=callgrind', '--callgrind-out-file=/dev/null'];
     // V8 compiles and collects in the thread that runs the program, and so at the same point.
-    const args = [...flags, process.execPath, '--single-threaded', script, story, String(count)];
+    const args = [...flags, process.execPath, '--single-threaded', script, story, String(times)];
     const options = { ...SUBPROCESS, encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] };
     const { stderr, status } = spawnSync('valgrind', args, options);
     const total = /Collected : (\d+)/.exec(stderr)?.[1];
