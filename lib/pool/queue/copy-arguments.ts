@@ -8,12 +8,15 @@
  *    small primitive values, too (to-thread.ts).
  * 2. All others are packed as bytes, which is half of the work of structuredClone. The worker does
  *    the other half. The bytes are kept until the call has ended, for another attempt.
- * 3. Arguments that cannot be bytes, but can go to a thread (a SharedArrayBuffer, a MessagePort,
- *    objects of Node's own), are copied by structuredClone. It is also what says which error the
- *    others are refused with.
+ * 3. Shared memory, which is an argument itself, goes to a thread as it is.
+ * 4. Arguments that cannot be bytes, but can go to a thread (a SharedArrayBuffer in an object, a
+ *    MessagePort, objects of Node's own), are copied by structuredClone. It is also what says which
+ *    error the others are refused with.
  */
 
+import { isSharedArrayBuffer, isTypedArray } from 'node:util/types';
 import { attempt } from '../../base/thrown-value.ts';
+import { bufferOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { checkKept, mayBeLost } from '../../values/lost-values.ts';
 import {
@@ -50,6 +53,8 @@ export function copyArguments(args: readonly unknown[], sharesMemory: boolean): 
   if (small !== undefined && (small.bytes <= MOST_BYTES_AS_VALUES || !hasSerializer)) {
     return { args: small.values, bytes: small.bytes };
   }
+  const shared = sharesMemory ? sharedAsTheyAre(args) : undefined;
+  if (shared !== undefined) return shared;
   refuseSignals(args);
   const bare = bareArrays(args);
   if (sharesMemory && bare.length > 0) {
@@ -138,6 +143,22 @@ function tryToPack(
     return undefined;
   }
 }
+
+/** @returns undefined unless each argument is shared memory itself, or primitive and small */
+function sharedAsTheyAre(args: readonly unknown[]): CopiedArguments | undefined {
+  let bytes = 0;
+  for (const value of args) {
+    if (isSharedMemory(value)) continue;
+    const own = bytesOfPrimitive(value);
+    if (own === undefined || own > MOST_BYTES_AS_VALUES) return undefined;
+    bytes += own;
+  }
+  return { args: [...args], bytes };
+}
+
+/** (What a property of a typed array says, and its prototype, anybody may have changed.) */
+const isSharedMemory = (value: unknown): boolean =>
+  isSharedArrayBuffer(value) || (isTypedArray(value) && isSharedArrayBuffer(bufferOf(value)));
 
 /** The arguments that are bare arrays, of an ArrayBuffer each: two of one would share it. */
 function bareArrays(args: readonly unknown[]): BareArray[] {
