@@ -27,13 +27,14 @@ Exit code: 0 if all is well, 1 if a problem was found.`,
     ['FORCE_COLOR', 'if it is set and not 0 or false, the marks have colour, also in a pipe'],
     ['ALLSTOP_NATS_…', "credentials for --servers: see 'allstop help worker'"],
   ],
-  options: ['servers', 'cluster', 'verbose'],
-  run: async ({ servers, cluster, verbose, json }) => {
+  options: ['servers', 'cluster', 'domain', 'verbose'],
+  run: async ({ servers, cluster, domain, verbose, json }) => {
     if (servers !== undefined) {
       const { diagnoseNetwork } = await import('./doctor/network/diagnose-network.ts');
-      return diagnoseNetwork(servers, cluster);
+      return diagnoseNetwork(servers, cluster, domain);
     }
     if (cluster !== undefined) throw new UsageError("'doctor' needs --servers for --cluster");
+    if (domain !== undefined) throw new UsageError("'doctor' needs --servers for --domain");
     // Imported here: the other commands must work even if the rest of the library cannot load.
     const { diagnose } = await import('./doctor/diagnose.ts');
     return diagnose(verbose === true || json === true);

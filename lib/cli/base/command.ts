@@ -18,6 +18,7 @@ export type Options = {
   module?: string | undefined;
   servers?: string | undefined;
   cluster?: string | undefined;
+  domain?: string | undefined;
   job?: string | undefined;
   task?: string | undefined;
   spec?: string | undefined;

@@ -24,6 +24,10 @@ export const optionTexts: Readonly<Record<Flag, OptionText>> = {
     text: 'the NATS servers: nats://host:4222, tls://host:4222 or host:4222 (default port: 4222)',
   },
   cluster: { value: 'NAME', text: 'the name of the cluster, as its coordinator has it' },
+  domain: {
+    value: 'NAME',
+    text: "the JetStream domain that the coordinator's `jetstream.domain` names (default: that of the account)",
+  },
   job: {
     value: 'worker|ps',
     text: 'the job of this process: a worker runs functions; a ps (parameter server) runs none, but its loss stops the cluster (default: worker)',

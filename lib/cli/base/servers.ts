@@ -10,12 +10,13 @@ import { CLUSTER_NAME } from '../../nats/wire/subjects.ts';
 import { CREDENTIALS_GIVEN, UsageError } from './command.ts';
 
 /** @throws UsageError */
-export function connectionOf(servers: string): NatsConnectionOptions {
+export function connectionOf(servers: string, domain?: string): NatsConnectionOptions {
   if (servers.includes('@')) throw new UsageError(CREDENTIALS_GIVEN);
   try {
     const env = { ...process.env }; // a worker deletes the credentials from its own
     const renew = (): NatsCredentials => credentialsOf(env);
-    return checkConnectionOptions({ servers, ...credentialsOf(env), renew });
+    const jetstream = domain === undefined ? {} : { jetstream: { domain } };
+    return checkConnectionOptions({ servers, ...credentialsOf(env), ...jetstream, renew });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }

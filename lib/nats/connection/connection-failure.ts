@@ -62,6 +62,12 @@ const RULES: readonly Rule[] = [
     remedy: 'check the address in `servers`, the host, the network and firewalls',
   },
   {
+    rung: 'nats',
+    is: says(/maximum connections exceeded/i),
+    cause: 'the server has as many connections as it permits',
+    remedy: 'raise `max_connections` of the server, or end programs that are connected to it',
+  },
+  {
     rung: 'auth',
     is: says(/^NoCredentialsError:/),
     cause: 'the server wants credentials, and none were given',

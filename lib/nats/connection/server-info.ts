@@ -19,6 +19,8 @@ export type ServerInfo = {
 };
 
 const LONGEST_BYTES = 64 * 1024;
+/** A server that takes no more connections says so behind INFO, within this time. */
+const REFUSAL_MS = 100;
 const DIAL_MS = 2_000;
 
 /** The beginning of a line, for an error message, without control characters. */
@@ -31,10 +33,13 @@ const printable = (line: string): string =>
 /**
  * Reads the INFO line, and ends the connection.
  *
- * @throws (rejects) Error: no line came in time, or the line is not a NATS server's
+ * @throws (rejects) Error: no line came in time, the line is not a NATS server's, or the server
+ *   refuses the connection
  */
 export async function readServerInfo(socket: Socket, timeoutMs: number): Promise<ServerInfo> {
-  const line = await firstLine(socket, timeoutMs);
+  const [line = '', second = ''] = await firstLines(socket, timeoutMs);
+  const refusal = /^-ERR '(.*)'/.exec(second)?.[1];
+  if (refusal !== undefined) throw new Error(printable(refusal));
   const info = /^INFO\s+(\{.*\})\s*$/s.exec(line)?.[1];
   if (info === undefined) throw new Error(`unexpected response: '${printable(line)}'`);
   try {
@@ -44,7 +49,8 @@ export async function readServerInfo(socket: Socket, timeoutMs: number): Promise
   }
 }
 
-function firstLine(socket: Socket, timeoutMs: number): Promise<string> {
+/** The first line; and the second, if it comes at once. */
+function firstLines(socket: Socket, timeoutMs: number): Promise<string[]> {
   return new Promise((resolve, reject) => {
     let text = '';
     // A PING: a service that waits for the client to begin, such as a web server, answers it and
@@ -55,22 +61,27 @@ function firstLine(socket: Socket, timeoutMs: number): Promise<string> {
       error.name = 'TimeoutError';
       end(() => reject(error));
     });
+    let soon: Timer | undefined;
     const end = (settle: () => void): void => {
       nudge.clear();
       late.clear();
+      soon?.clear();
       socket.destroy();
       settle();
     };
     socket.setEncoding('latin1');
     socket.on('data', (part: string) => {
       text += part;
-      if (text.includes('\n') || text.length > LONGEST_BYTES) {
-        end(() => resolve(text.split('\n', 1)[0] as string));
-      }
+      const lines = text.split('\n');
+      const isWhole = lines.length > 2 || text.length > LONGEST_BYTES;
+      if (isWhole || (lines.length > 1 && !text.startsWith('INFO'))) end(() => resolve(lines));
+      else if (lines.length > 1) soon ??= new Timer(REFUSAL_MS, () => end(() => resolve(lines)));
     });
     socket.on('error', () => {}); // 'close' follows
     socket.on('close', () => {
-      end(() => reject(new Error('the connection was closed without a greeting')));
+      const lines = text.split('\n');
+      if (lines.length > 1) end(() => resolve(lines));
+      else end(() => reject(new Error('the connection was closed without a greeting')));
     });
   });
 }

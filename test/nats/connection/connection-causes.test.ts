@@ -9,7 +9,7 @@ import { createServer as createWebServer } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { nkeys } from '@nats-io/transport-node';
+import { connect as connectToNats, nkeys } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -263,6 +263,17 @@ const cases: Record<string, Case> = {
     rung: 'auth',
     cause: /nkey seed or the credentials file is not valid/,
     remedy: /seed of an nkey/,
+  },
+  'a server that takes no more connections': {
+    servers: async () => {
+      const address = await nats('max_connections: 1');
+      const other = await connectToNats({ servers: address });
+      ending.push(() => other.close());
+      return address;
+    },
+    rung: 'nats',
+    cause: /as many connections as it permits/,
+    remedy: /max_connections/,
   },
   'a server without JetStream': {
     servers: () => nats('', { jetstream: false }),

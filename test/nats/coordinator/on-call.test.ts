@@ -1,7 +1,7 @@
 /** What `allstop doctor` and `explain()` say about work: what waits, runs and fails. */
 // @module-tag nats
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { diagnose, problemsOf } from '../../support/nats-doctor.ts';
+import { diagnose, doctor, problemsOf } from '../../support/nats-doctor.ts';
 import { NatsScene } from '../../support/nats-scene.ts';
 import { Visits } from '../../support/visits.ts';
 
@@ -70,4 +70,20 @@ it('calls that no worker can take are a problem; a line and failures are none', 
   expect(problemsOf(await look())).toEqual([
     expect.objectContaining({ name: 'calls', cause: expect.stringContaining('gpu=1') }),
   ]);
+});
+
+it('a JetStream of another domain: doctor is told its name', async () => {
+  await scene.close();
+  const { scene: apart, leaf } = await NatsScene.openHubAndLeaf();
+  scene = apart;
+  const cluster = scene.coordinator({ servers: leaf.address, jetstream: { domain: 'hub' } });
+  scene.spawn({ servers: leaf.address });
+  await cluster.ready();
+  const args = ['--servers', leaf.address, '--cluster', 'test'];
+  const astray = await doctor(args);
+  expect(astray.status).toBe(1);
+  expect(astray.stdout).toMatch(/jetstream .*\n.*Cause: /i);
+  const found = await doctor([...args, '--domain', 'hub']);
+  expect(found.stdout).toContain('No problem found.');
+  expect(found.status).toBe(0);
 });

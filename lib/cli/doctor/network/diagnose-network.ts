@@ -24,8 +24,9 @@ const BINARY_MS = 15_000;
 export async function diagnoseNetwork(
   list: string,
   name: string | undefined,
+  domain: string | undefined,
 ): Promise<CommandResult> {
-  const options = connectionOf(list);
+  const options = connectionOf(list, domain);
   const cluster = name === undefined ? undefined : clusterOf(name);
   const inboxPrefix = new Subjects(cluster ?? NO_CLUSTER).inbox('doctor');
   const binary = await binaryCheck();
