@@ -3,7 +3,7 @@
  * number, `constructor` may lie. A function of this file throws only if its comment says so.
  */
 
-import { types } from 'node:util';
+import { inspect, types } from 'node:util';
 
 /** Whether `value` has an identity: an object, an array or a function. */
 export function isObject(value: unknown): value is object {
@@ -85,4 +85,27 @@ export function describe(value: unknown): string {
 export function marker(value: unknown, why?: unknown): string {
   const reason = textOf(attempt(() => (why as Error).message)) ?? 'it cannot be cloned';
   return `[allstop: not carried: ${describe(value)} (${reason})]`;
+}
+
+/** At most so many characters of a value that is neither an error nor a string. */
+const MOST_CHARACTERS = 200;
+
+/** A thrown value that is no error: a string as JSON writes it, anything else as Node shows it. */
+function valueText(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  const text = inspect(value, { depth: 1, breakLength: Number.POSITIVE_INFINITY, compact: true });
+  return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text;
+}
+
+/** Any thrown value in one line. */
+export function oneLine(error: unknown): string {
+  try {
+    if (!isError(error)) return `the value ${valueText(error).replaceAll(/\s+/g, ' ')}`;
+    const { code, nativeType } = error as { code?: unknown; nativeType?: unknown };
+    const type = typeof nativeType === 'string' && nativeType !== '' ? ` [${nativeType}]` : '';
+    const suffix = typeof code === 'string' ? ` (${code})` : '';
+    return `${error.name}${type}: ${error.message.split('\n')[0]}${suffix}`;
+  } catch {
+    return 'a value that cannot be shown';
+  }
 }

@@ -1,9 +1,8 @@
 /** `explain()`: says in plain words why a coordinator is stopped or not. */
 
-import { inspect } from 'node:util';
 import { type Shown, shownAsText } from '../base/inspect.ts';
 import { enclosingHooks } from '../base/task-context.ts';
-import { isError } from '../base/thrown-value.ts';
+import { oneLine } from '../base/thrown-value.ts';
 import type { Straggler } from '../errors/errors.ts';
 import { latenciesOf, type StopLatency } from '../events/timeline/lanes.ts';
 import { timeline } from '../events/timeline/timeline.ts';
@@ -67,29 +66,6 @@ const VIA_WORDS: Record<StopRequester['via'], string> = {
   hook: 'failed as a hook',
   defer: 'failed as a deferred function',
 };
-
-/** At most so many characters of a value that is neither an error nor a string. */
-const MOST_CHARACTERS = 200;
-
-/** A thrown value that is no error: a string as JSON writes it, anything else as Node shows it. */
-function valueText(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value);
-  const text = inspect(value, { depth: 1, breakLength: Number.POSITIVE_INFINITY, compact: true });
-  return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text;
-}
-
-/** Any thrown value in one line. */
-function oneLine(error: unknown): string {
-  try {
-    if (!isError(error)) return `the value ${valueText(error).replaceAll(/\s+/g, ' ')}`;
-    const { code, nativeType } = error as { code?: unknown; nativeType?: unknown };
-    const type = typeof nativeType === 'string' && nativeType !== '' ? ` [${nativeType}]` : '';
-    const suffix = typeof code === 'string' ? ` (${code})` : '';
-    return `${error.name}${type}: ${error.message.split('\n')[0]}${suffix}`;
-  } catch {
-    return 'a value that cannot be shown';
-  }
-}
 
 /** Of these requests `requester.stack` is where the link to their cause was made. */
 const LINKS: ReadonlySet<StopRequester['via']> = new Set([

@@ -35,6 +35,7 @@ export const TIMELINE_TYPES = [
   'straggler',
   'stop-cleared',
   'queue-full',
+  'hook-began',
 ] as const;
 
 /** The kinds of stops, in the order of core::StopKind. */

@@ -29,6 +29,7 @@ enum class TimelineType : std::uint8_t {
   kStraggler,
   kStopCleared,
   kQueueFull,
+  kHookBegan,
 };
 
 struct TimelineEvent {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Coordinator } from 'allstop';
+import { createPool } from 'allstop/pool';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { gate } from '../support/gate.ts';
 
@@ -55,6 +56,25 @@ describe('allstop timeline', () => {
     expect(page).toMatch(/class="row ">.*obedient/);
     expect(page).toContain('title="stop requested by main"');
     expect(page).toMatch(/still running, left behind/);
+  });
+
+  it('has the error, the hooks in their colour, and a lane for each worker', async () => {
+    const module = new URL('data:text/javascript,export const add = (a, b) => a + b');
+    const pool = createPool(module, { workers: 2 });
+    await pool.run('add', [1, 2], { worker: 1 });
+    const { coordinator: coord } = pool;
+    coord.onStop(() => {}, { name: 'close <all>' });
+    coord.requestStop(new RangeError('page 17 is missing'));
+    await coord.join().catch(() => {});
+    writeFileSync(at('pool.json'), JSON.stringify(coord.timeline()));
+    await pool.close();
+    expect(allstop(at('pool.json'), '-o', at('pool.html')).status).toBe(0);
+    const page = readFileSync(at('pool.html'), 'utf8');
+    expect(page).toContain('<p class="error">RangeError: page 17 is missing</p>');
+    expect(page).toMatch(/close &lt;all&gt; <small>hook.*class="bar waits".*class="bar hook"/);
+    expect(page).toMatch(/worker:1 <small>calls<.*title="add: /);
+    expect(page).not.toContain('worker:0');
+    expect(page).toContain('<i class="bar hook"></i>hook, runs');
   });
 
   it('says as JSON what is on the page', () => {

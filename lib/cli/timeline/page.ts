@@ -59,14 +59,21 @@ function row(name: string, note: string, content: string, kind = ''): string {
 }
 
 function laneRow(lane: Lane, chart: Chart): string {
-  const { thread, kind, startedAt, endedAt, seen, stragglerAt } = lane;
+  const { thread, kind, startedAt, begunAt, endedAt, seen, stragglerAt } = lane;
   const parts: string[] = [];
   const isRegistered = startedAt !== undefined || endedAt !== undefined;
   const [from, to] = [startedAt ?? 0, endedAt ?? chart.end];
   const title = `${thread}: from ${duration(from)} to ${endedAt === undefined ? 'after the end' : duration(to)}`;
   const { stopAt } = chart;
-  const isCut = stopAt !== undefined && stopAt > from && stopAt < to;
-  if (isRegistered) {
+  if (kind === 'hook') {
+    // Alive from the stop on, it waits for the hooks that run before it.
+    const begun = begunAt ?? (endedAt === undefined ? to : from);
+    parts.push(box('bar waits', from, begun, `${thread}: waits for its turn`, chart));
+    if (begun < to) {
+      parts.push(box('bar hook', begun, to, `${thread}: ${duration(to - begun)}`, chart));
+    }
+  } else if (isRegistered) {
+    const isCut = stopAt !== undefined && stopAt > from && stopAt < to;
     parts.push(box('bar', from, isCut ? stopAt : to, title, chart));
     if (isCut) parts.push(box('bar after', stopAt, to, title, chart));
   }
@@ -76,18 +83,12 @@ function laneRow(lane: Lane, chart: Chart): string {
   return row(thread, kind, parts.join(''), stragglerAt === undefined ? '' : 'late');
 }
 
-/** The closures in flight, in as few rows as they fit in without overlapping. */
-function closureRows(events: readonly TimelineEvent[], chart: Chart): string[] {
-  const rows: { freeFrom: number; parts: string[] }[] = [];
+/** One attempt of a call: from when its worker has it. */
+type Attempt = { event: TimelineEvent; to: number; how: string };
+
+function attemptsOf(events: readonly TimelineEvent[], end: number): Attempt[] {
   const started = new Map<number, TimelineEvent>();
-  const draw = (event: TimelineEvent, to: number, how: string): void => {
-    let found = rows.find(({ freeFrom }) => freeFrom <= event.at);
-    if (found === undefined) rows.push((found = { freeFrom: 0, parts: [] }));
-    found.freeFrom = to;
-    const title = `${event.function}: ${duration(to - event.at)}${how}`;
-    found.parts.push(box('bar closure', event.at, to, title, chart));
-  };
-  const slices: [event: TimelineEvent, to: number, how: string][] = [];
+  const attempts: Attempt[] = [];
   for (const event of events) {
     const { type, closure } = event;
     if (closure === undefined) continue;
@@ -95,12 +96,33 @@ function closureRows(events: readonly TimelineEvent[], chart: Chart): string[] {
     const begun = started.get(closure);
     const how = HOW_ENDED[type];
     if (begun === undefined || how === undefined) continue;
-    slices.push([begun, event.at, how]);
+    attempts.push({ event: begun, to: event.at, how });
     started.delete(closure);
   }
-  for (const begun of started.values()) slices.push([begun, chart.end, ', not ended']);
-  for (const slice of slices.toSorted(([a], [b]) => a.at - b.at)) draw(...slice);
-  return rows.map(({ parts }, index) => row('closures in flight', `${index + 1}`, parts.join('')));
+  for (const begun of started.values())
+    attempts.push({ event: begun, to: end, how: ', not ended' });
+  return attempts.toSorted((a, b) => a.event.at - b.event.at);
+}
+
+/** A lane for each worker, with the calls that it had, in as few rows as they fit in without overlapping. */
+function workerRows(events: readonly TimelineEvent[], chart: Chart): string[] {
+  const byWorker = new Map<number, { freeFrom: number; parts: string[] }[]>();
+  for (const { event, to, how } of attemptsOf(events, chart.end)) {
+    const { at, worker = -1, function: name } = event;
+    const rows = byWorker.get(worker) ?? [];
+    byWorker.set(worker, rows);
+    let found = rows.find(({ freeFrom }) => freeFrom <= at);
+    if (found === undefined) rows.push((found = { freeFrom: 0, parts: [] }));
+    found.freeFrom = to;
+    found.parts.push(box('bar call', at, to, `${name}: ${duration(to - at)}${how}`, chart));
+  }
+  return [...byWorker]
+    .toSorted(([a], [b]) => a - b)
+    .flatMap(([worker, rows]) =>
+      rows.map(({ parts }, index) =>
+        row(worker < 0 ? 'calls' : `worker:${worker}`, index === 0 ? 'calls' : '', parts.join('')),
+      ),
+    );
 }
 
 function queueRows(events: readonly TimelineEvent[], chart: Chart): string[] {
@@ -132,6 +154,29 @@ function latencyTable(latencies: readonly StopLatency[]): string {
 <th class="number">ended after</th><th></th></tr></thead><tbody>${rows.join('\n')}</tbody></table></div>`;
 }
 
+const LEGEND: readonly [
+  sample: string,
+  words: string,
+  isThere: (event: TimelineEvent) => boolean,
+][] = [
+  ['bar', 'running', ({ type, kind }) => type === 'thread-started' && kind !== 'hook'],
+  ['bar after', 'running after the stop', ({ type }) => type === 'stop-requested'],
+  ['bar waits', 'hook, waits for its turn', ({ kind }) => kind === 'hook'],
+  ['bar hook', 'hook, runs', ({ kind }) => kind === 'hook'],
+  ['bar late', 'left behind by a join', ({ type }) => type === 'straggler'],
+  ['bar call', 'call of a pool', ({ type }) => type === 'closure-started'],
+  ['stop', 'stop requested', ({ type }) => type === 'stop-requested'],
+  ['mark', 'saw the stop', ({ type }) => type === 'first-seen'],
+  ['mark full', 'queue was full', ({ type }) => type === 'queue-full'],
+];
+
+/** What the colours mean that are on the page. */
+function legendOf(events: readonly TimelineEvent[]): string {
+  return LEGEND.filter(([, , isThere]) => events.some(isThere))
+    .map(([sample, words]) => `<span><i class="${sample}"></i>${words}</span>`)
+    .join('\n');
+}
+
 export function pageOf({ coordinator, startedAt, dropped, events }: TimelineData): string {
   const last = Math.max(0, ...events.slice(-1).map(({ at }) => at));
   const scale = scaleLinear([0, last === 0 ? 1 : last * 1.02], [0, 100]);
@@ -140,7 +185,7 @@ export function pageOf({ coordinator, startedAt, dropped, events }: TimelineData
   const chart: Chart = { position: (at) => scale(at), end: last, stopAt: stop?.at };
   const rows = [
     ...lanesOf(events).map((lane) => laneRow(lane, chart)),
-    ...closureRows(events, chart),
+    ...workerRows(events, chart),
     ...queueRows(events, chart),
   ];
   const ticks = scale.ticks(6).map((at) => {
@@ -171,16 +216,12 @@ export function pageOf({ coordinator, startedAt, dropped, events }: TimelineData
 <h1>Timeline of the coordinator '${escape(coordinator)}'</h1>
 <p>${escape(new Date(startedAt).toISOString())}, ${events.length} events over ${duration(last)}${dropped > 0 ? `; ${dropped} older events were forgotten` : ''}.</p>
 <p>${escape(stopped)}</p>
-<div class="chart"><div class="rows">
+${stop?.error === undefined ? '' : `<p class="error">${escape(stop.error)}</p>\n`}<div class="chart"><div class="rows">
 <div class="over"><div></div><div>${ticks.join('')}</div></div>
 ${rows.join('\n')}
 <div class="over"><div></div><div>${lines.join('')}</div></div>
 </div></div>
-<div class="legend"><span><i style="background:var(--life)"></i>running</span>
-<span><i style="background:color-mix(in srgb, var(--stop) 55%, var(--life))"></i>running after the stop</span>
-<span><i style="background:var(--late)"></i>left behind by a join</span>
-<span><i class="thin" style="background:var(--stop)"></i>stop requested</span>
-<span><i class="thin" style="background:var(--seen)"></i>saw the stop</span></div>
+<div class="legend">${legendOf(events)}</div>
 ${latencies.length > 0 ? latencyTable(latencies) : ''}
 </body>
 </html>
@@ -195,13 +236,13 @@ export const STYLE = `
   --faint: light-dark(#6a7178, #9aa1a8); --grid: light-dark(#e3e5e8, #2c3035);
   --life: light-dark(#9db7d5, #3d5c80); --seen: light-dark(#33608f, #86b4e6);
   --stop: light-dark(#b4690e, #f0a94a); --late: light-dark(#c62f2f, #ff6b66);
-  --closure: light-dark(#a5c9ae, #3d6b4a);
+  --call: light-dark(#a5c9ae, #3d6b4a); --hook: light-dark(#a98bd0, #8467b0);
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem clamp(0.75rem, 3vw, 2.5rem); max-width: 90rem;
   background: var(--paper); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
 h1 { font-size: 1.35rem; margin: 0; } h2 { font-size: 1.05rem; margin: 2rem 0 0.5rem; }
-p { margin: 0.25rem 0; color: var(--faint); }
+p { margin: 0.25rem 0; color: var(--faint); } p.error { color: var(--late); }
 .chart { overflow-x: auto; margin-top: 1rem; }
 .rows { position: relative; min-width: 34rem; padding-bottom: 1.6rem; }
 .row { display: grid; grid-template-columns: clamp(8rem, 20%, 16rem) 1fr; height: 1.9rem;
@@ -218,7 +259,9 @@ p { margin: 0.25rem 0; color: var(--faint); }
 .bar { position: absolute; top: 26%; height: 48%; min-width: 2px; border-radius: 2px;
   background: var(--life); }
 .bar.after { background: color-mix(in srgb, var(--stop) 55%, var(--life)); }
-.bar.closure { background: var(--closure); }
+.bar.call { background: var(--call); box-shadow: inset -1px 0 var(--paper); }
+.bar.hook { background: var(--hook); } .bar.late { background: var(--late); }
+.bar.waits { top: 44%; height: 12%; background: var(--hook); opacity: 0.45; }
 .late .bar.after { background: var(--late); } .late .name, td.late { color: var(--late); }
 .mark { position: absolute; width: 3px; margin-left: -1px; top: 12%; height: 76%;
   background: var(--seen); border-radius: 1px; }
@@ -227,15 +270,24 @@ p { margin: 0.25rem 0; color: var(--faint); }
 .stop.cleared { background: none; border-left: 2px dashed var(--stop); }
 .legend { display: flex; flex-wrap: wrap; gap: 0.25rem 1.25rem; margin-top: 0.6rem;
   font-size: 0.85rem; color: var(--faint); }
-.legend i { display: inline-block; width: 1rem; height: 0.7rem; margin-right: 0.35rem;
-  border-radius: 2px; }
-.legend i.thin { width: 3px; }
+.legend i { position: static; display: inline-block; width: 1rem; height: 0.7rem;
+  margin: 0 0.35rem 0 0; vertical-align: baseline; }
+.legend i.waits { height: 0.2rem; vertical-align: 0.25rem; }
+.legend i.stop, .legend i.mark { width: 3px; }
 table { border-collapse: collapse; width: 100%; max-width: 60rem; }
 th, td { text-align: left; padding: 0.25rem 0.75rem 0.25rem 0; border-bottom: 1px solid var(--grid);
   white-space: nowrap; }
 th { font-weight: 600; color: var(--faint); } td.number, th.number { text-align: right; }
-td.graph { width: 45%; min-width: 6rem; } td.graph div { height: 0.6rem; border-radius: 2px;
+td.graph { width: 45%; min-width: 3rem; } td.graph div { height: 0.6rem; border-radius: 2px;
   min-width: 2px; background: var(--life); } td.graph.late div { background: var(--late); }
+@media (max-width: 40rem) {
+  body { font-size: 13px; }
+  .rows { min-width: 0; }
+  .row, .over { grid-template-columns: 7rem 1fr; }
+  .over .tick:nth-child(even) span { display: none; }
+  th, td { white-space: normal; padding-right: 0.4rem; overflow-wrap: anywhere; }
+  td.graph { width: 20%; }
+}
 `;
 
 // Writes the page of a timeline, and says what is on it.

@@ -9,6 +9,7 @@ import { now } from '../../base/clock.ts';
 import { CLOSURE_TYPES, type ClosureEventType, type TimelineEvent } from './events.ts';
 
 const CAPACITY = 4_096;
+const NO_WORKER = -1;
 
 /** The indexes of CLOSURE_TYPES, for `note`. */
 export const CLOSURE: Readonly<
@@ -23,6 +24,8 @@ export class ClosureEvents {
   readonly #types = new Uint8Array(CAPACITY);
   readonly #closures = new Int32Array(CAPACITY);
   readonly #functions: string[] = [];
+  /** The index of the worker, of 'started'. */
+  readonly #workers = new Int32Array(CAPACITY);
   /** The number of events so far. The event number n is at n % CAPACITY. */
   #count = 0;
   /** The time of all events until the microtask that #forget begins; 0 if it was not read. */
@@ -31,8 +34,8 @@ export class ClosureEvents {
     this.#now = 0;
   };
 
-  /** `type`: a value of CLOSURE. */
-  note(type: number, closure: number, name: string): void {
+  /** `type`: a value of CLOSURE. `worker`: of 'started', if it is known. */
+  note(type: number, closure: number, name: string, worker: number = NO_WORKER): void {
     if (this.#now === 0) {
       this.#now = now();
       queueMicrotask(this.#forget);
@@ -42,6 +45,7 @@ export class ClosureEvents {
     this.#types[place] = type;
     this.#closures[place] = closure;
     this.#functions[place] = name;
+    this.#workers[place] = worker;
   }
 
   recorded(): Recorded {
@@ -49,11 +53,13 @@ export class ClosureEvents {
     const events: TimelineEvent[] = [];
     for (let each = dropped; each < this.#count; each++) {
       const place = each % CAPACITY;
+      const worker = this.#workers[place] as number;
       events.push({
         at: this.#at[place] as number,
         type: CLOSURE_TYPES[this.#types[place] as number] as ClosureEventType,
         closure: this.#closures[place] as number,
         function: this.#functions[place] as string,
+        ...(worker !== NO_WORKER && { worker }),
       });
     }
     return { events, dropped };

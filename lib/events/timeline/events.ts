@@ -34,12 +34,16 @@ export type TimelineEvent = {
   stop?: number;
   /** Of 'stop-requested': how the stop came about. Known of the current stop only. */
   via?: Via;
+  /** Of 'stop-requested': the error of the stop, as a line. Known of the current stop only. */
+  error?: string;
   /** Of 'queue-full': the name of the queue. */
   queue?: string;
   /** Of closures: which one. */
   closure?: number;
   /** Of closures: the name of the function. */
   function?: string;
+  /** Of 'closure-started': the index of the worker, or of the node. */
+  worker?: number;
 };
 
 /** In the format of Chrome's trace viewer, which https://ui.perfetto.dev opens, too. */

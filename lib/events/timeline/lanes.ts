@@ -8,6 +8,8 @@ export type Lane = {
   kind: string;
   /** Undefined: not known (the event was forgotten, or the thread is not registered). */
   startedAt: number | undefined;
+  /** Of a hook, which is alive from the stop on: when its turn came. */
+  begunAt: number | undefined;
   /** Undefined: the thread has not ended. */
   endedAt: number | undefined;
   seen: { stop: number; at: number }[];
@@ -29,24 +31,38 @@ export type StopLatency = {
   isStraggler?: true;
 };
 
+const OF_THREADS: ReadonlySet<string> = new Set([
+  'thread-started',
+  'hook-began',
+  'first-seen',
+  'ended',
+  'straggler',
+]);
+
 /** In the order in which the threads first appear. */
 export function lanesOf(events: readonly TimelineEvent[]): Lane[] {
   const lanes: Lane[] = [];
   const open = new Map<string, Lane>();
   for (const event of events) {
     const { type, at, thread, id, kind } = event;
-    const isOfThread = ['thread-started', 'first-seen', 'ended', 'straggler'].includes(type);
+    const isOfThread = OF_THREADS.has(type);
     if (!isOfThread || thread === undefined) continue;
     const key = id === undefined ? `name ${thread}` : `id ${id}`;
     let lane = open.get(key);
     // A hook runs at each stop: each run is a life of its own.
     if (lane === undefined || (type === 'thread-started' && lane.endedAt !== undefined)) {
-      const unknown = { startedAt: undefined, endedAt: undefined, stragglerAt: undefined };
+      const unknown = {
+        startedAt: undefined,
+        begunAt: undefined,
+        endedAt: undefined,
+        stragglerAt: undefined,
+      };
       lane = { thread, kind: kind ?? 'thread', seen: [], ...unknown };
       open.set(key, lane);
       lanes.push(lane);
     }
     if (type === 'thread-started') lane.startedAt = at;
+    else if (type === 'hook-began') lane.begunAt = at;
     else if (type === 'ended') lane.endedAt = at;
     else if (type === 'straggler') lane.stragglerAt ??= at;
     else lane.seen.push({ stop: event.stop ?? 0, at });

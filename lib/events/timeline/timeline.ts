@@ -2,6 +2,7 @@
 
 import { now } from '../../base/clock.ts';
 import { define } from '../../base/define.ts';
+import { oneLine } from '../../base/thrown-value.ts';
 import {
   type NativeAttachment,
   type NativeRecord,
@@ -9,13 +10,14 @@ import {
   THREAD_KINDS,
   TIMELINE_TYPES,
 } from '../../native/binding.ts';
+import { decode } from '../../record/encoded-error.ts';
 import { toChromeTrace } from './chrome-trace.ts';
 import { closureEventsOf } from './closure-events.ts';
 import type { Timeline, TimelineEvent } from './events.ts';
 
 type NativeEvent = NativeTimeline['events'][number];
 
-/** `record`: the current stop. */
+/** `record`: the current stop. Its error is only shown: the program is not given it. */
 function toEvent(native: NativeEvent, record: NativeRecord | null): TimelineEvent {
   const type = TIMELINE_TYPES[native.type] ?? 'thread-started';
   const { at, thread, generation, name } = native;
@@ -30,6 +32,7 @@ function toEvent(native: NativeEvent, record: NativeRecord | null): TimelineEven
     ...(native.unobserved && { unobserved: true }),
     ...(generation !== 0 && { stop: generation }),
     ...(requester !== undefined && { thread: requester.threadName, via: requester.via }),
+    ...(requester !== undefined && record?.error && { error: oneLine(decode(record.error).value) }),
   };
 }
 

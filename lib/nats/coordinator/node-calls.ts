@@ -31,6 +31,8 @@ import {
 
 /** The node, as its calls see it. */
 export interface NodeOfCalls {
+  /** The index of its task. */
+  readonly index: number;
   post(message: ToNode): void;
   /** Whether it may run calls with this placement beside those with the placements `used`. */
   fits(placement: Placement, used: readonly (Placement | undefined)[]): boolean;
@@ -95,6 +97,10 @@ export class NodeCalls implements Taker {
   /** Whether the node has nothing any more that anybody waits for. */
   get isForgotten(): boolean {
     return [...this.#givenUp.keys()].every(({ life }) => life.at === 'out');
+  }
+
+  get index(): number {
+    return this.#node.index;
   }
 
   canRun(placement: Placement): boolean {

@@ -117,6 +117,7 @@ export class Session {
     this.#host = host;
     this.#listener = listener;
     this.calls = new NodeCalls(host, {
+      index: task,
       post: (message) => this.post(message),
       fits: (placement, used) => placement.fits(task, freeOf(info.resources ?? {}, used)),
       lacks: (item) => this.#lacks(item),

@@ -213,7 +213,7 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
   take(runner?: Runner): C | undefined {
     const closure = this.#items.shift(runner);
     if (closure === undefined) return undefined;
-    this.#move(closure, { at: 'in-flight' });
+    this.#move(closure, { at: 'in-flight', worker: runner?.index });
     this.#serve();
     return closure;
   }

@@ -233,7 +233,7 @@ export class Closure implements Queued {
     if (from.at === 'delayed') from.timer?.clear();
     if (to.at !== 'in-flight' || from.at === 'in-flight') return;
     this.#takenAt ??= performance.now();
-    this.note(CLOSURE.started);
+    this.note(CLOSURE.started, to.worker);
   }
 
   tell(): void {
@@ -345,9 +345,9 @@ export class Closure implements Queued {
   }
 
   /** Notes in the timeline what has become of it. `event`: a value of CLOSURE. */
-  note(event: number): void {
+  note(event: number, worker?: number): void {
     this.#span?.note(CLOSURE_TYPES[event] as string);
-    this.#owner?.events.note(event, this.id, this.#work.name);
+    this.#owner?.events.note(event, this.id, this.#work.name, worker);
   }
 
   /** Its function has reported values, each of which is packed. */

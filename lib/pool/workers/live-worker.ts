@@ -61,7 +61,7 @@ export class LiveWorker implements Taker {
   readonly isGone: (cause: Error) => void;
   readonly #host: StrategyHost;
   readonly #keeper: Keeper;
-  readonly #index: number;
+  readonly index: number;
   /** How many functions it may run. */
   readonly #mostTasks: number;
   /** Whether it runs several functions at once. */
@@ -90,7 +90,7 @@ export class LiveWorker implements Taker {
     this.channel = channel;
     this.#host = host;
     this.#keeper = keeper;
-    this.#index = index;
+    this.index = index;
     this.#mostTasks = options.recycle?.tasks ?? Number.POSITIVE_INFINITY;
     this.#runsMany = (options.concurrency ?? 1) > 1;
     this.#freeClaims = Array.from(channel.words.keys()).toReversed();
@@ -153,7 +153,7 @@ export class LiveWorker implements Taker {
   }
 
   canRun(placement: Placement): boolean {
-    return placement.fits(this.#index, {});
+    return placement.fits(this.index, {});
   }
 
   /** Sends a closure with the next `flush`. */

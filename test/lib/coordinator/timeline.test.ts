@@ -35,6 +35,34 @@ describe('timeline()', () => {
     expect(JSON.parse(JSON.stringify(timeline))).toEqual(structuredClone(timeline));
   });
 
+  it('has the error of the stop, in a line, without giving it to the program', async () => {
+    const coord = new Coordinator();
+    coord.requestStop(new RangeError('page 17 is missing\nand more'));
+    const [stop] = coord.timeline().events;
+    expect(stop).toMatchObject({ type: 'stop-requested', error: 'RangeError: page 17 is missing' });
+    await expect(coord.join()).rejects.toThrow(RangeError);
+    const clean = new Coordinator();
+    clean.requestStop();
+    expect(clean.timeline().events[0]).not.toHaveProperty('error');
+  });
+
+  it('tells when the turn of each hook came', async () => {
+    const coord = new Coordinator();
+    coord.onStop(() => {}, { name: 'second' });
+    coord.onStop(async () => {}, { name: 'first' });
+    coord.requestStop();
+    await coord.join();
+    const ofHooks = coord.timeline().events.filter(({ kind }) => kind === 'hook');
+    expect(words(ofHooks)).toEqual([
+      'thread-started second',
+      'thread-started first',
+      'hook-began first',
+      'ended first',
+      'hook-began second',
+      'ended second',
+    ]);
+  });
+
   it('is empty where nothing has happened', () => {
     const coord = new Coordinator();
     expect(coord.timeline()).toMatchObject({ version: 1, events: [] });

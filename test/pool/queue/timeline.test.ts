@@ -23,6 +23,7 @@ describeKinds(kinds, (kind) => {
     const closures = new Set(events.map(({ closure }) => closure));
     expect(closures.size).toBe(1);
     expect(events.map((event) => event.function)).toEqual(['add', 'add', 'add']);
+    expect(events.map(({ worker }) => typeof worker)).toEqual(['undefined', 'number', 'undefined']);
     const times = events.map(({ at }) => at);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
   });

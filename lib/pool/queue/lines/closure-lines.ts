@@ -24,6 +24,8 @@ export interface InLine {
 
 /** Which placements a worker can serve now. */
 export interface Runner {
+  /** The index of the worker, or of the node. */
+  readonly index?: number | undefined;
   canRun(placement: Placement): boolean;
   /** Whether another worker has what this item needs, and this one has not: its module's export. */
   lacks?(item: InLine): boolean;

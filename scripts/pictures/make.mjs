@@ -1,10 +1,13 @@
-// Makes docs/demo.svg and docs/hang.svg: what a terminal shows while a program runs, is sent SIGINT
-// and ends. The text is that of the run, in a pseudo-terminal of 80 columns.
+// Makes the pictures of the documents, each from a run:
+//   docs/demo.svg, docs/hang.svg  what a terminal of 80 columns shows while a program runs, is sent
+//                                 SIGINT and ends
+//   docs/timeline.png             the page of `allstop timeline`, if there is a chromium
 //
-//   node scripts/terminal-pictures.mjs
-import { spawn } from 'node:child_process';
+//   node scripts/pictures/make.mjs
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -12,7 +15,7 @@ const COLUMNS = 80;
 const CHARACTER = 8.4; // of a monospaced font of 14 pixels
 const LINE = 19;
 const MARGIN = 16;
-const root = resolve(import.meta.dirname, '..');
+const root = resolve(import.meta.dirname, '../..');
 
 const pictures = [
   { file: 'demo', shown: 'npx allstop demo', args: ['dist/cli/main.js', 'demo'], at: /still here/ },
@@ -26,6 +29,22 @@ for (const { file, shown, args, at } of pictures) {
   writeFileSync(join(root, `docs/${file}.svg`), drawn(lines, `A terminal: ${shown}, then Ctrl-C`));
   console.log(lines.join('\n'));
 }
+
+const folder = mkdtempSync(join(tmpdir(), 'pictures-'));
+const [data, page] = ['timeline.json', 'timeline.html'].map((name) => join(folder, name));
+for (const args of [
+  ['scripts/pictures/timeline.mjs', data],
+  ['dist/cli/main.js', 'timeline', data, '-o', page],
+]) {
+  spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' });
+}
+const target = `--screenshot=${join(root, 'docs/timeline.png')}`;
+const flags = ['--headless', '--no-sandbox', '--hide-scrollbars', '--window-size=1200,760'];
+const { error } = spawnSync('chromium', [...flags, target, `file://${page}`], { stdio: 'ignore' });
+console.log(
+  error === undefined ? 'docs/timeline.png' : `docs/timeline.png stays: ${error.message}`,
+);
+rmSync(folder, { recursive: true });
 
 /** Runs a program of this repository, and presses Ctrl-C a while after it has printed `at`. */
 async function record(args, at) {
