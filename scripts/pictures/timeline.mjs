@@ -2,7 +2,6 @@
 // error, and a worker that is left behind. Writes its timeline to the file that argv names.
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Coordinator } from 'allstop';
 import { createPool } from 'allstop/pool';
 
 const module = new URL(
@@ -13,11 +12,11 @@ const coord = pool.coordinator;
 await pool.ready();
 const busy = 'const end = Date.now() + 900; while (Date.now() < end);';
 coord.spawn(busy, { eval: true, name: 'indexer' });
-coord.start(() => sleep(3_600_000, undefined, { signal: coord.signal }), { name: 'download' });
+void coord.start(() => sleep(3_600_000, undefined, { signal: coord.signal }), { name: 'download' });
 coord.onStop(() => sleep(90), { name: 'close database' });
 coord.onStop(() => sleep(160), { name: 'close server' });
 const calls = Array.from({ length: 14 }, (_, n) => pool.run('resize', [40 + 7 * n]));
-coord.start(
+void coord.start(
   async () => {
     await sleep(430);
     throw new RangeError('page 17 is missing');
