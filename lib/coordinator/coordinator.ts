@@ -276,8 +276,8 @@ export class Coordinator implements AsyncDisposable {
   /**
    * This thread's signal. It aborts when any thread requests a stop: in the thread that called
    * `requestStop` before that call returns, in other threads when the event loop next turns or
-   * when `signal` is read. The reason is the recorded error, else an `AbortError` (whose cause
-   * is the error of a clean stop). After `clearStop()` there is a new signal. It takes any number
+   * when `signal` is read. The reason is the recorded error, else an `AbortError` without frames
+   * (who has stopped is in `stopRecord`), whose cause is the error of a clean stop. After `clearStop()` there is a new signal. It takes any number
    * of listeners without a warning.
    */
   get signal(): AbortSignal {

@@ -20,6 +20,8 @@ export type Carried = {
 
 const byObject = new WeakMap<object, Carried>();
 const byId = new WeakById<Carried>();
+/** The stops whose echoes these objects are, which have no id before somebody asks for it. */
+const stopOf = new WeakMap<object, string>();
 
 /** From now on `known` finds the value by its id, while the caller keeps `carried` alive. */
 export function remember(carried: Carried): Carried {
@@ -35,26 +37,35 @@ export function known(id: string): Carried | undefined {
 
 /** The id of an object. @returns undefined if it has not been thrown before */
 export function idOf(value: object): string | undefined {
-  return byObject.get(value)?.id;
+  return carriedOf(value)?.id;
+}
+
+function carriedOf(value: object): Carried | undefined {
+  const echoOf = stopOf.get(value);
+  if (echoOf === undefined || byObject.has(value)) return byObject.get(value);
+  return remember({ id: binding().nextIdentity(), value, echoOf });
 }
 
 /** The identity of a thrown value: an object keeps its id, a primitive gets a new one each time. */
 export function carry(value: unknown): Carried {
-  const carried = isObject(value) ? byObject.get(value) : undefined;
+  const carried = isObject(value) ? carriedOf(value) : undefined;
   return carried ?? remember({ id: binding().nextIdentity(), value });
 }
 
 /** A new AbortError that is an echo of the stop with this id. */
 export function abortReason(message: string, stopId: string, cause?: unknown): AbortError {
+  // Without a stack, which takes longer than all the rest: it would say how this thread has heard.
+  const { stackTraceLimit } = Error;
+  Reflect.set(Error, 'stackTraceLimit', 0);
   const reason = new AbortError(message, cause === undefined ? undefined : { cause });
-  remember({ id: binding().nextIdentity(), value: reason, echoOf: stopId });
+  Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
+  stopOf.set(reason, stopId);
   return reason;
 }
 
 /** From now on the object `value` is an echo of the stop `stopId`, unless it has an id already. */
 export function markEcho(value: unknown, stopId: string): void {
-  if (!isObject(value) || byObject.has(value)) return;
-  remember({ id: binding().nextIdentity(), value, echoOf: stopId });
+  if (isObject(value) && !byObject.has(value) && !stopOf.has(value)) stopOf.set(value, stopId);
 }
 
 /** @returns `error`, with that cause, as an echo of the stop `stopId` */
@@ -82,7 +93,7 @@ export function echoes(value: unknown): { ids: string[]; abortIds: string[]; bar
       if (!(wrapped && current === undefined)) bare.push(current);
       break;
     }
-    const carried = byObject.get(current);
+    const carried = carriedOf(current);
     if (carried !== undefined) {
       ids.push(carried.id);
       if (wrapped) abortIds.push(carried.id);
