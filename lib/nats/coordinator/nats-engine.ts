@@ -31,7 +31,6 @@ import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
-import { subscriptionCallback } from '../wire/subscription.ts';
 import { AddressChecks } from './address-checks.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { doctorReport, workLines } from './doctor-report.ts';
@@ -267,10 +266,7 @@ export class NatsEngine implements Engine {
   #subscribe(nats: NatsConnection): void {
     const subjects = this.#subjects;
     const listen = (subject: string, onMessage: (message: Msg) => void): void => {
-      const callback = subscriptionCallback(onMessage, (error) =>
-        this.#malformed.drop(`at ${subject}`, error),
-      );
-      nats.subscribe(subject, { callback });
+      this.#malformed.subscribe(nats, subject, onMessage);
     };
     listen(subjects.hello, ({ data }) => {
       const { token } = this.#leadership;

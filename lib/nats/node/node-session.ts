@@ -19,8 +19,7 @@ import type { Recycle } from '../../pool/workers/channel.ts';
 import { coalesced } from '../../pool/workers/feeding.ts';
 import { WorkerPool } from '../../pool/workers/worker-pool.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import { KeptVariables } from '../variables/kept-variables.ts';
-import { NodeVariables } from '../variables/node-variables.ts';
+import { KeptVariables, NodeVariables } from '../variables/node-variables.ts';
 import { checkLength, ReliableChannel } from '../wire/reliable-channel.ts';
 import {
   type FromNode,

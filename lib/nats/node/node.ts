@@ -5,8 +5,8 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { availableParallelism, freemem, hostname } from 'node:os';
-import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
+import { availableParallelism, freemem, hostname, networkInterfaces } from 'node:os';
+import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { Timer } from '../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
@@ -20,6 +20,7 @@ import {
   amountOf,
   FURTHEST_TOKEN,
   json,
+  MOST_ADDRESSES,
   type NodeInfo,
   PROTOCOL,
   parseControl,
@@ -31,8 +32,6 @@ import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
-import { subscriptionCallback } from '../wire/subscription.ts';
-import { ownAddresses } from './addresses.ts';
 import { type CallOutcome, NodeSession } from './node-session.ts';
 import { NodeVitals } from './vitals.ts';
 
@@ -102,6 +101,19 @@ export type NodeEvent =
   | { event: 'thread-stuck' }
   | { event: 'module-changed' }
   | { event: 'session-over'; why: string };
+
+/**
+ * The addresses and names by which a ClusterSpec may name this machine, besides its host name: as
+ * many as a hello may have. The first of each network interface go before the second ones, so that
+ * one with thousands (kube-proxy's, in IPVS mode) leaves the others theirs.
+ */
+function ownAddresses(): string[] {
+  const found = Object.values(networkInterfaces()).flatMap((each = []) =>
+    each.map(({ address }, at) => ({ address, at })),
+  );
+  const sorted = found.toSorted((one, other) => one.at - other.at);
+  return ['localhost', ...sorted.map(({ address }) => address)].slice(0, MOST_ADDRESSES);
+}
 
 export class ClusterNode {
   readonly #options: ClusterNodeOptions;
@@ -288,7 +300,7 @@ export class ClusterNode {
   }
 
   #subscribe(nats: NatsConnection): void {
-    this.#on(nats, this.#subjects.who, (message) => {
+    this.#malformed.subscribe(nats, this.#subjects.who, (message) => {
       const who = parseControl(message.data, 'who', 'ask', 'alive');
       if (who === undefined) this.#malformed.drop('a who');
       else if (who.kind !== 'who')
@@ -300,15 +312,10 @@ export class ClusterNode {
         this.#sayHello();
       }
     });
-    this.#on(nats, this.#subjects.node(this.#id), (message) => this.#onControl(message));
-    this.#listen(nats);
-  }
-
-  #on(nats: NatsConnection, subject: string, onMessage: (message: Msg) => void): Subscription {
-    const callback = subscriptionCallback(onMessage, (error) =>
-      this.#malformed.drop(`at ${subject}`, error),
+    this.#malformed.subscribe(nats, this.#subjects.node(this.#id), (message) =>
+      this.#onControl(message),
     );
-    return nats.subscribe(subject, { callback });
+    this.#listen(nats);
   }
 
   /**
@@ -428,12 +435,12 @@ export class ClusterNode {
     if (current === undefined) return;
     const { id, run, session } = current;
     const subscriptions = [
-      this.#on(nats, this.#subjects.down(id), ({ data }) => {
+      this.#malformed.subscribe(nats, this.#subjects.down(id), ({ data }) => {
         if (this.#current !== current) return;
         if (data.length === 0) void this.#end('the coordinator has given this worker up');
         else if (!session.channel.receive(data)) this.#malformed.drop('a frame');
       }),
-      this.#on(nats, this.#subjects.stop(run), ({ data }) => {
+      this.#malformed.subscribe(nats, this.#subjects.stop(run), ({ data }) => {
         if (this.#current !== current) return;
         const stop = unpackStop(data);
         if (stop === undefined) this.#malformed.drop('a stop');

@@ -1,11 +1,14 @@
-/** The variables of a run, as the threads of one of its nodes find them. */
+/** The variables of a run at a node: those that a parameter server keeps, and those that threads use. */
 
+import { ClusterVariables } from '../../cluster/variables/cluster-variables.ts';
 import type { Definition } from '../../cluster/variables/variable.ts';
 import type { Answer, Request, VariableSource } from '../../cluster/variables/variable-store.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import type { NativeArray } from '../../native/binding.ts';
 import { encode } from '../../record/encoded-error.ts';
+import type { ServerRequest } from '../wire/session-messages.ts';
 
+/** As the threads of a node find them. */
 export class NodeVariables implements VariableSource {
   readonly id: undefined;
   readonly definitions: Definition[] = [];
@@ -44,5 +47,32 @@ export class NodeVariables implements VariableSource {
     ).bytes;
     for (const reply of this.#replies.values()) reply([undefined, this.#over]);
     this.#replies.clear();
+  }
+}
+
+/** Those that a parameter server keeps for one session. */
+export class KeptVariables {
+  readonly #variables: ClusterVariables = new ClusterVariables(this);
+
+  /** What to send back. */
+  answer(request: ServerRequest): Answer {
+    try {
+      return [this.#perform(request)];
+    } catch (error) {
+      return [undefined, encode(error).bytes];
+    }
+  }
+
+  #perform(request: ServerRequest): unknown {
+    const [operation, name, closure, , value] = request;
+    switch (operation) {
+      case 'define':
+        this.#variables.define(name, value);
+        return undefined;
+      case 'forget':
+        return this.#variables.forget(closure);
+      default:
+        return this.#variables.perform(request as Request);
+    }
   }
 }

@@ -1,6 +1,6 @@
 /**
  * The variables of a cluster over NATS, at its coordinator's end. Each variable is kept by one
- * parameter server, a node of the job `ps` (kept-variables.ts); a large one by several, each of
+ * parameter server, a node of the job `ps` (node-variables.ts); a large one by several, each of
  * which has a range of its elements (ranges.ts).
  *
  * 1. Every operation goes through the coordinator, also one of a function on a worker, and from
@@ -313,7 +313,7 @@ export class ParameterServers implements VariableStore {
     const variable = makeVariable(
       definition,
       {
-        read: () => this.#read(made),
+        read: async () => joined(definition, parts, (await this.#readParts(made)).values),
         assign: (value) => this.#update(made, ['assign', name, 0, 0, value]),
         assignAdd: (delta) => this.#update(made, ['assignAdd', name, 0, 0, delta]),
       },
@@ -423,20 +423,6 @@ export class ParameterServers implements VariableStore {
     return reading;
   }
 
-  /** The value, in memory of its own. */
-  async #read(made: Made): Promise<VariableValue> {
-    return joined(made.definition, made.parts, (await this.#readParts(made)).values);
-  }
-
-  /** The value for a message, which other messages may hold, too. */
-  async #readForMessage(made: Made): Promise<unknown> {
-    const reading = await this.#readParts(made);
-    const { values } = reading;
-    if (values.length === 1) return values[0];
-    reading.whole ??= joined(made.definition, made.parts, values);
-    return reading.whole;
-  }
-
   /** @param request - with a value that fits */
   async #update(made: Made, request: Request): Promise<void> {
     const { parts } = made;
@@ -462,7 +448,14 @@ export class ParameterServers implements VariableStore {
     const [operation, name, closure, ordinal, value] = request;
     const made = this.#made.get(name);
     if (made === undefined) throw new InvalidArgumentError(`There is no variable '${name}'`);
-    if (operation === 'read') return await this.#readForMessage(made);
+    if (operation === 'read') {
+      const reading = await this.#readParts(made);
+      const { values } = reading;
+      if (values.length === 1) return values[0];
+      // Other messages may hold the same value.
+      reading.whole ??= joined(made.definition, made.parts, values);
+      return reading.whole;
+    }
     if (closure > 0 && !worker.isRunning(closure)) {
       throw new FailedPreconditionError(
         `The function that writes to the variable '${name}' has ended: another worker was first, or it was cancelled`,

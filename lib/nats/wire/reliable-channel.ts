@@ -98,6 +98,67 @@ type Sent = { seq: number; frame: Buffer };
 /** `end`: which part its last frame is. */
 type Waiting = { bytes: Uint8Array; end: number };
 
+/** Puts the message that is coming together from the parts in frames. */
+class Assembly {
+  readonly #onMessage: ReliableChannelListener['onMessage'];
+  #parts: Buffer[] = [];
+  /** The length of all parts and attachments of the message that is coming. */
+  #partsBytes = 0;
+  #attached: Buffer[] = [];
+  /** The attachment that is coming, of which `filled` bytes are there. */
+  #coming: { bytes: Buffer; filled: number } | undefined;
+
+  constructor(onMessage: ReliableChannelListener['onMessage']) {
+    this.#onMessage = onMessage;
+  }
+
+  /** @returns false if no end of ours sends such a part here */
+  take(part: Buffer, detail: number): boolean {
+    if (detail === PART.length) return this.#beginAttachment(part);
+    const coming = this.#coming;
+    if (coming !== undefined) {
+      if (detail !== PART.more || coming.filled + part.length > coming.bytes.length) return false;
+      coming.filled += part.copy(coming.bytes, coming.filled);
+      if (coming.filled === coming.bytes.length) {
+        this.#attached.push(coming.bytes);
+        this.#coming = undefined;
+      }
+      return true;
+    }
+    if (detail === PART.last && this.#parts.length === 0) {
+      this.#give(part);
+      return true;
+    }
+    this.#parts.push(part);
+    this.#partsBytes += part.length;
+    if (this.#partsBytes > LONGEST_MESSAGE_BYTES) return false;
+    if (detail === PART.last) this.#give(Buffer.concat(this.#parts));
+    return true;
+  }
+
+  #beginAttachment(part: Buffer): boolean {
+    if (this.#coming !== undefined || this.#parts.length > 0 || part.length !== 4) return false;
+    const length = part.readUInt32BE(0);
+    this.#partsBytes += length;
+    if (length === 0 || this.#partsBytes > LONGEST_MESSAGE_BYTES) return false;
+    this.#coming = { bytes: Buffer.allocUnsafeSlow(length), filled: 0 };
+    return true;
+  }
+
+  #give(message: Buffer): void {
+    const attached = this.#attached;
+    this.forget();
+    this.#onMessage(message, attached);
+  }
+
+  forget(): void {
+    this.#parts = [];
+    this.#partsBytes = 0;
+    this.#attached = [];
+    this.#coming = undefined;
+  }
+}
+
 export class ReliableChannel {
   readonly #listener: ReliableChannelListener;
   readonly #maxFrameBytes: number;
@@ -125,12 +186,7 @@ export class ReliableChannel {
   #untoldBytes = 0;
   /** The last `#taken` with which the other end was told of a gap. */
   #toldGap = -1;
-  #parts: Buffer[] = [];
-  /** The length of all parts and attachments of the message that is coming. */
-  #partsBytes = 0;
-  #attached: Buffer[] = [];
-  /** The attachment that is coming, of which `filled` bytes are there. */
-  #coming: { bytes: Buffer; filled: number } | undefined;
+  readonly #assembly: Assembly;
   #ackTimer: Timer | undefined;
   #askTimer: Timer | undefined;
   #askMs = ASK_MS;
@@ -143,6 +199,7 @@ export class ReliableChannel {
 
   constructor(options: ReliableChannelOptions, listener: ReliableChannelListener) {
     this.#listener = listener;
+    this.#assembly = new Assembly((message, attached) => listener.onMessage(message, attached));
     this.#maxFrameBytes = options.maxFrameBytes;
     this.#windowBytes = options.windowBytes ?? (() => WINDOW_BYTES);
   }
@@ -233,7 +290,7 @@ export class ReliableChannel {
     this.#askTimer?.clear();
     this.#unacked = [];
     this.#backlog.length = 0;
-    this.#forgetParts();
+    this.#assembly.forget();
     this.#tellDrained();
   }
 
@@ -248,57 +305,11 @@ export class ReliableChannel {
     }
     this.#taken = seq;
     this.#untoldBytes += buffer.length;
-    if (!this.#takePart(buffer.subarray(HEADER_BYTES), detail)) {
-      this.#forgetParts();
+    if (!this.#assembly.take(buffer.subarray(HEADER_BYTES), detail)) {
+      this.#assembly.forget();
       this.#listener.onImpostor();
     }
     if (!this.#isClosed) this.#ackSoon(); // the message may have ended the session
-  }
-
-  /** @returns false if no end of ours sends such a part here */
-  #takePart(part: Buffer, detail: number): boolean {
-    if (detail === PART.length) return this.#beginAttachment(part);
-    const coming = this.#coming;
-    if (coming !== undefined) {
-      if (detail !== PART.more || coming.filled + part.length > coming.bytes.length) return false;
-      coming.filled += part.copy(coming.bytes, coming.filled);
-      if (coming.filled === coming.bytes.length) {
-        this.#attached.push(coming.bytes);
-        this.#coming = undefined;
-      }
-      return true;
-    }
-    if (detail === PART.last && this.#parts.length === 0) {
-      this.#give(part);
-      return true;
-    }
-    this.#parts.push(part);
-    this.#partsBytes += part.length;
-    if (this.#partsBytes > LONGEST_MESSAGE_BYTES) return false;
-    if (detail === PART.last) this.#give(Buffer.concat(this.#parts));
-    return true;
-  }
-
-  #beginAttachment(part: Buffer): boolean {
-    if (this.#coming !== undefined || this.#parts.length > 0 || part.length !== 4) return false;
-    const length = part.readUInt32BE(0);
-    this.#partsBytes += length;
-    if (length === 0 || this.#partsBytes > LONGEST_MESSAGE_BYTES) return false;
-    this.#coming = { bytes: Buffer.allocUnsafeSlow(length), filled: 0 };
-    return true;
-  }
-
-  #give(message: Buffer): void {
-    const attached = this.#attached;
-    this.#forgetParts();
-    this.#listener.onMessage(message, attached);
-  }
-
-  #forgetParts(): void {
-    this.#parts = [];
-    this.#partsBytes = 0;
-    this.#attached = [];
-    this.#coming = undefined;
   }
 
   /**
