@@ -63,14 +63,6 @@ export class SentClosures<S extends Sent = Sent> {
     for (const { closure } of this.#sent.values()) closure.allowLonger();
   }
 
-  /** Removes all closures and returns them, the newest first. */
-  takeAll(): S[] {
-    const all = this.newestFirst();
-    this.#sent.clear();
-    this.#expectedUs = 0;
-    return all;
-  }
-
   /**
    * If closures are returned in this order, they are at the head of the queue in their old order.
    */
