@@ -20,6 +20,9 @@ tests_and_sanitizers() {
   step 'forced races' 3600 node scripts/test-faults.mjs --minutes 10
   step 'planted races are found' 5400 node scripts/test-faults.mjs --mutants
   step 'models' 1800 node scripts/verify-models.mjs
+  step 'a simulated cluster' 3600 node test/simulation/run.mjs --seeds 1000 \
+    --seed "$ALLSTOP_TEST_SEED"
+  step 'planted faults of the cluster are found' 3600 node test/simulation/run.mjs --mutants
   step 'a training whose processes are killed' 3600 bash -c 'NATS_SERVER=$(bash scripts/nats-server.sh) \
     node examples/train/main.mjs --isolation nats --workers 3 --steps 96000 --kill 60 --kill-ps 15 \
     --kill-server 15 --kill-coordinator 15 --checkpoints "$0"' "$packed/train"

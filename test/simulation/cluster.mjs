@@ -75,7 +75,7 @@ class Machine {
   start() {
     this.#lives += 1;
     const name = this.#lives === 1 ? this.name : `${this.name}~${this.#lives}`;
-    const place = new Place(time, name, { host: this.name });
+    const place = new Place(time, name, { host: this.name, pid: 1_000 + this.#lives });
     place.clockOffMs = this.#clockOffMs;
     this.place = place;
     place.onError = (error) => {
@@ -301,13 +301,6 @@ class Scene {
     server.crash();
     if (wipes) this.#jetstream.wipe();
     return () => server.restart();
-  }
-
-  _full() {
-    this.#jetstream.isFull = true;
-    return () => {
-      this.#jetstream.isFull = false;
-    };
   }
 
   /** The password changes; connections with the old one are ended. */

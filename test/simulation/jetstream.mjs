@@ -133,8 +133,6 @@ export class JetStream {
   servers = [];
   domain;
   streams = new Map();
-  /** Set: nothing is stored any more, as on a disk that is full. */
-  isFull = false;
   /** Is told what was stored. */
   onStored;
 
@@ -286,7 +284,6 @@ export class JetStream {
 
   #refusal(stream, { subject, header, data }) {
     const { config, head } = stream;
-    if (this.isFull) return apiError(503, 10047, 'insufficient storage resources available');
     const headers = parseHeaders(header);
     const name = headers.get('Nats-Expected-Stream');
     if (name !== undefined && name !== config.name) {
@@ -424,7 +421,6 @@ export class JetStream {
     if (able.length < replicas) {
       return apiError(400, 10005, 'no suitable peers for placement');
     }
-    if (this.isFull) return apiError(503, 10047, 'insufficient storage resources available');
     const first = Math.floor(this.#random() * able.length);
     const chosen = Array.from({ length: replicas }, (_, at) => able[(first + at) % able.length]);
     const stream = new Stream(config, this.#clock.now(), chosen);

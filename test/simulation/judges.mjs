@@ -11,10 +11,10 @@ const RETRIES = 3;
 const AWAY_MS = 45_000;
 
 /** Faults, and what else may cost a call an attempt or time. */
-const FAULTS = ['crash', 'freeze', 'cut', 'slow', 'serverCrash', 'secret', 'leave', 'full'];
+const FAULTS = ['crash', 'freeze', 'cut', 'slow', 'serverCrash', 'secret', 'leave'];
 
 /** A client finds a server again, whose address it was given, within this time. */
-const RECONNECT_MS = 6_000;
+const RECONNECT_MS = 8_000;
 /** The doctor may take so long to notice. */
 const NOTICE_MS = 6_000;
 
@@ -37,6 +37,18 @@ function troubles(history, plan) {
 
 /** The name of the process that an event belongs to. */
 const processOf = (place) => place.split('/')[0];
+
+/** Whether another program may have taken the cluster from the one that tells of an `event`. */
+function mayLose(history, plan, { place, at }) {
+  const own = processOf(place).split('~')[0];
+  const programs = plan.steps.filter(({ kind }) => kind === 'program');
+  if (programs.some(({ name, onHeld }) => name === own && onHeld === 'refuse')) return true;
+  const others = programs.filter(({ name }) => name !== own);
+  if (others.some(({ onHeld = 'takeOver' }) => onHeld === 'takeOver')) return true;
+  // One that does not answer holds nothing.
+  const isParted = troubles(history, plan).some(([from, to]) => from <= at && to >= at);
+  return others.length > 0 && isParted;
+}
 
 /** By id: a call with all that is told of it. */
 function callsOf(history) {
@@ -108,12 +120,13 @@ export const judges = {
   sparesInnocents(history, plan) {
     const wrong = troubles(history, plan);
     const losses = lossesOf(history, plan);
-    const hasRivals = plan.steps.filter(({ kind }) => kind === 'program').length > 1;
     const longest = Math.max(0, ...wrong.map(([from, to]) => to - from));
-    const isExcused = ({ kind, isCancelled, begun }, { how, message }) => {
+    const isExcused = ({ kind, isCancelled, begun }, settled) => {
+      const { how, message } = settled;
+      if (kind === 'keyed add') return how === 'FailedPreconditionError';
       if (how === 'ok') return kind !== 'poison';
       if (how === 'AbortError') return isCancelled === true;
-      if (how === 'FailedPreconditionError') return hasRivals;
+      if (how === 'FailedPreconditionError') return mayLose(history, plan, settled);
       if (how === 'DeadlineExceededError') return kind === 'deadline';
       if (how !== 'UnavailableError') return false;
       if (kind === 'poison') return true;
@@ -125,8 +138,10 @@ export const judges = {
         .filter((settled) => !isExcused(call, settled))
         .map(({ how, message = '' }) => `${call.id} (${call.kind}): ${how} ${message}`),
     );
-    const maps = by(history, 'mapped').flatMap(({ id, how, message = '' }) => {
-      const isFine = how === 'ok' || (how === 'FailedPreconditionError' && hasRivals);
+    const maps = by(history, 'mapped').flatMap((mapped) => {
+      const { id, how, message = '' } = mapped;
+      const isLost = how === 'FailedPreconditionError' && mayLose(history, plan, mapped);
+      const isFine = how === 'ok' || isLost;
       return isFine || (losses > RETRIES && how === 'UnavailableError')
         ? []
         : [`${id}: ${how} ${message}`];
@@ -146,7 +161,9 @@ export const judges = {
 
   /** The result of a key is made once, unless what was made is lost. */
   makesKeysOnce(history, plan) {
-    const losses = lossesOf(history, plan);
+    // Who takes the cluster does not know what the other was about to keep.
+    const rivals = plan.steps.filter(({ kind }) => kind === 'program').length - 1;
+    const losses = lossesOf(history, plan) + rivals;
     const keys = new Set(
       by(history, 'calls').flatMap(({ key }) => (key === undefined ? [] : [key])),
     );
@@ -202,9 +219,8 @@ export const judges = {
 
   /** No work of a program fails but for its end. */
   worksOn(history, plan) {
-    const hasRivals = plan.steps.filter(({ kind }) => kind === 'program').length > 1;
     return by(history, 'work fails')
-      .filter(({ how }) => !(hasRivals && how === 'FailedPreconditionError'))
+      .filter((each) => !(each.how === 'FailedPreconditionError' && mayLose(history, plan, each)))
       .map(({ place, kind, how, message }) => `${place}: ${kind}: ${how} ${message}`);
   },
 
@@ -284,9 +300,10 @@ export const judges = {
   writesNothingLost(history) {
     const learnt = new Map();
     const found = [];
-    for (const { at, place, what, how, by: who, subject } of history) {
+    for (const { at, place, what, how, message, by: who, subject } of history) {
       const program = what === 'stored' ? who : processOf(place);
-      const isEnd = how === 'FailedPreconditionError';
+      // A call with a key may not write to variables, and fails with the same class.
+      const isEnd = how === 'FailedPreconditionError' && !/call with a key/.test(message);
       if (isEnd && !learnt.has(program)) learnt.set(program, at);
       if (what === 'stored' && learnt.get(program) < at) found.push(`${program} wrote ${subject}`);
     }

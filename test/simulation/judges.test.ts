@@ -189,7 +189,7 @@ const wrong: Record<string, [what: string, history: Event[], plan?: Plan][]> = {
   reconnectsSoon: [
     [
       'a node that looks for the server too long',
-      history(event(1_100, 'n1', 'disconnected'), event(9_000, 'n1', 'connected')),
+      history(event(1_100, 'n1', 'disconnected'), event(9_600, 'n1', 'connected')),
       { steps: [...alone.steps, crash] },
     ],
   ],

@@ -40,7 +40,7 @@ class Program {
       tell('settles', { id, how: 'ok', value });
       return value;
     } catch (error) {
-      if (error?.name === 'FailedPreconditionError') this.#isLost = true;
+      if (error?.name === 'FailedPreconditionError' && kind !== 'keyed add') this.#isLost = true;
       tell('settles', { id, ...facts(error) });
       return undefined;
     }
@@ -125,6 +125,8 @@ class Program {
       tell('reads', { id });
       tell('read', { id, value: await variable.read() });
     };
+    const key = `add-${this.#time.place.name}`;
+    await this.#call('keyed add', (id) => this.#cluster.run('add', [{ id, name, ms }], { key }));
     await this.#every(count, everyMs, async (at) => {
       await Promise.all([this.#call('add', add), at % 3 === 0 && read()]);
     });

@@ -6,6 +6,7 @@
  *   node test/simulation/run.mjs --seed S --show             the history of one seed
  *   node test/simulation/run.mjs --story NAME                one plan of stories.mjs
  *   node test/simulation/run.mjs --mutants                   how soon each planted fault is found
+ *   node test/simulation/run.mjs --mutants --mutant NAME     how soon this one is
  *
  * A violation is shown with the shortest plan that still has it, and with its history.
  */
@@ -113,4 +114,5 @@ async function runSeeds() {
   if (wrong.length > 0) process.exitCode = 1;
 }
 
-await (values.mutants ? runMutants(Object.keys(mutants)) : runSeeds());
+const chosen = values.mutant === undefined ? Object.keys(mutants) : [values.mutant];
+await (values.mutants ? runMutants(chosen) : runSeeds());

@@ -75,6 +75,7 @@ const places = new AsyncLocalStorage();
 export class Place {
   name;
   host;
+  pid;
   random;
   /** How far the clock of this machine is off. */
   clockOffMs = 0;
@@ -86,7 +87,8 @@ export class Place {
   #held;
   #onDeath = new Set();
 
-  constructor(time, name, { parent, host = parent?.host ?? name } = {}) {
+  constructor(time, name, { parent, host = parent?.host ?? name, pid = parent?.pid ?? 1 } = {}) {
+    this.pid = pid;
     this.#time = time;
     this.name = name;
     this.#parent = parent;
@@ -353,9 +355,15 @@ export class VirtualTime {
       high === undefined
         ? Math.floor(Math.random() * low)
         : low + Math.floor(Math.random() * (high - low));
+    // Node's own hashes in another thread, and ends at a time that no seed knows.
+    crypto.webcrypto.subtle.digest = async (algorithm, data) => {
+      const hash = createHash((algorithm.name ?? algorithm).replace('-', ''));
+      return new Uint8Array(hash.update(data).digest()).buffer;
+    };
     globalThis.crypto.getRandomValues = bytes;
     globalThis.crypto.randomUUID = uuid;
 
+    Object.defineProperty(process, 'pid', { get: () => time.place.pid });
     os.hostname = () => time.place.host;
     os.networkInterfaces = () => ({});
     os.availableParallelism = () => 2;
