@@ -2,6 +2,7 @@
 
 import { isMainThread, workerData } from 'node:worker_threads';
 import { isBag } from './base/arguments.ts';
+import { workerVariables } from './cluster/variables/worker-variables.ts';
 import { onlyForOwnWorkers } from './coordinator/threads/worker-module.ts';
 import { type LooperWork, runLooper } from './looper/looper-worker.ts';
 import type { WorkerSettings } from './pool/worker/protocol.ts';
@@ -13,7 +14,9 @@ type WorkerWork = LooperWork | QueueRunnerWork | WorkerSettings;
 
 function run(work: WorkerWork): Promise<void> {
   if (work.kind === 'looper') return runLooper(work);
-  return work.kind === 'queue-runner' ? runQueueRunner(work) : runClusterThread(work);
+  return work.kind === 'queue-runner'
+    ? runQueueRunner(work)
+    : runClusterThread(work, workerVariables);
 }
 
 /**
@@ -39,7 +42,9 @@ function parsed(argument = ''): unknown {
 }
 
 const work = ownWork();
-const running = isMainThread ? runClusterProcess(work as WorkerSettings) : run(work);
+const running = isMainThread
+  ? runClusterProcess(work as WorkerSettings, workerVariables)
+  : run(work);
 running.catch((error: unknown) => {
   // As an uncaught exception the error ends the worker, whatever --unhandled-rejections says.
   queueMicrotask(() => {

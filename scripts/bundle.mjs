@@ -51,8 +51,15 @@ export const outputOptions = {
         priority: 3,
       },
       // What a worker needs beside the core.
-      { name: 'worker', test: /\/lib\/(?:values|pool\/worker)\//, minShareCount: 2, priority: 2 },
-      { name: 'calls', test: /\/lib\/(?:pool|cluster)\//, minShareCount: 2, priority: 1 },
+      {
+        name: 'worker',
+        test: /\/lib\/(?:values\/|pool\/worker\/|cluster\/variables\/(?:variable|native-operations)\.)/,
+        minShareCount: 2,
+        priority: 2,
+      },
+      { name: 'calls', test: /\/lib\/pool\//, minShareCount: 2, priority: 1 },
+      // What a pool does not need.
+      { name: 'cluster', test: /\/lib\/cluster\//, minShareCount: 2, priority: 1 },
     ],
   },
   // With `node --enable-source-maps` a stack names the line of lib/. The maps have no copy of the

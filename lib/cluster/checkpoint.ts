@@ -10,7 +10,6 @@ import {
 import { showAs } from '../base/inspect.ts';
 import { messageOf } from '../base/thrown-value.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
-import type { Strategy } from '../pool/queue/strategy.ts';
 import { refusedValue } from '../values/refused-values.ts';
 import { packValue, unpackValue } from '../values/value.ts';
 import { checkpointParts, readCheckpoint, type Snapshot } from './checkpoints/checkpoint-file.ts';
@@ -20,6 +19,7 @@ import {
   NotACheckpoint,
 } from './checkpoints/checkpoint-store.ts';
 import { DirectoryStore } from './checkpoints/directory-store.ts';
+import type { Strategy } from './cluster-strategy.ts';
 import type { Definition } from './variables/variable.ts';
 import { type VariableStore, variablesOf } from './variables/variable-store.ts';
 

@@ -6,6 +6,7 @@
 
 export * from '../errors/public-errors.ts';
 export type { WaitOptions } from '../pool/calls/call-options.ts';
+export type { Results } from '../pool/calls/kept-results.ts';
 export type {
   CallOptions,
   FunctionNames,
@@ -19,6 +20,7 @@ export type {
   ScheduleArgs,
   ScheduleOptions,
   SettledItem,
+  StandsFor,
 } from '../pool/calls/signatures.ts';
 export {
   type ElasticWorkers,
@@ -26,30 +28,29 @@ export {
   type LocalStrategyOptions,
 } from '../pool/local/local-strategy.ts';
 export type { LocalWorkerOptions } from '../pool/local/worker-options.ts';
-export type { Priority } from '../pool/queue/lines/closure-lines.ts';
-export { PerWorkerDataset, PerWorkerValues } from '../pool/queue/per-worker.ts';
-export { type FetchOptions, type RemoteState, RemoteValue } from '../pool/queue/remote-value.ts';
-export type { RunningCall, Strategy, WorkerInfo } from '../pool/queue/strategy.ts';
-export type { CurrentCall } from '../pool/worker/call-store.ts';
-export { currentCall } from '../pool/worker/current-call.ts';
-export type { TaskMessage } from '../pool/worker/task-channel.ts';
-export { type Movable, transfer } from '../pool/worker/transfer.ts';
-export type { Recycle } from '../pool/workers/channel.ts';
-export { Checkpoint, type CheckpointOptions } from './checkpoint.ts';
-export { ClusterCoordinator } from './cluster-coordinator.ts';
-export type { ClusterEvents, Retry } from './cluster-events.ts';
+export type { ClusterEvents, Retry } from '../pool/pool-events.ts';
 export type {
   CloseOptions,
   ClusterCoordinatorOptions,
   ClusterStats,
   ReadyOptions,
-} from './cluster-options.ts';
+} from '../pool/pool-options.ts';
+export type { Priority } from '../pool/queue/lines/closure-lines.ts';
+export type { RunningCall, WorkerInfo } from '../pool/queue/strategy.ts';
+export type { FunctionStats } from '../pool/stats/function-stats.ts';
+export type { Percentiles } from '../pool/stats/histogram.ts';
+export type { TaskMessage } from '../pool/worker/task-channel.ts';
+export { type Movable, transfer } from '../pool/worker/transfer.ts';
+export type { WorkerMessage } from '../pool/worker-channel.ts';
+export type { Recycle } from '../pool/workers/channel.ts';
+export type { Fetched } from './calls/fetch-all.ts';
+export { type FetchOptions, type RemoteState, RemoteValue } from './calls/remote-value.ts';
+export { Checkpoint, type CheckpointOptions } from './checkpoint.ts';
+export { ClusterCoordinator } from './cluster-coordinator.ts';
 export { type ClusterJobs, ClusterSpec } from './cluster-spec.ts';
-export type { Fetched } from './fetch-all.ts';
-export type { FunctionStats } from './function-stats.ts';
-export type { Percentiles } from './histogram.ts';
+export type { Strategy } from './cluster-strategy.ts';
+export { type CurrentCall, currentCall } from './current-call.ts';
+export { PerWorkerDataset, PerWorkerValues } from './datasets/per-worker.ts';
 export { FileResults } from './results/file-results.ts';
-export type { Results } from './results/result-store.ts';
 export { Variable, type VariableValue } from './variables/variable.ts';
 export type { VariableOptions } from './variables/variable-options.ts';
-export type { WorkerMessage } from './worker-channel.ts';

@@ -1,10 +1,10 @@
 /** `createPool`: a pool of workers of this machine, in one call. */
 
 import { checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
-import { ClusterCoordinator, closeAtStop } from '../cluster/cluster-coordinator.ts';
-import { CLUSTER_OPTIONS, type ClusterCoordinatorOptions } from '../cluster/cluster-options.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
+import { CallPool, closeAtStop } from './call-pool.ts';
 import { LOCAL_OPTIONS, LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
+import { CLUSTER_OPTIONS, type ClusterCoordinatorOptions } from './pool-options.ts';
 import { checkModule } from './worker/module-options.ts';
 
 /** The options of `createPool`: those of a LocalStrategy and of a ClusterCoordinator, and these. */
@@ -26,7 +26,7 @@ export type PoolOptions = Omit<LocalStrategyOptions, 'module'> &
  * @typeParam M - the module of the functions: `typeof import('./tasks.js')`
  */
 export type Pool<M extends object = any> = Pick<
-  ClusterCoordinator<M>,
+  CallPool<M>,
   | 'run'
   | 'map'
   | 'ready'
@@ -75,7 +75,7 @@ export function createPool<M extends object = any>(module: URL, options?: PoolOp
     throw invalidType('options.closeOnStop', 'an instance of Coordinator', closeOnStop);
   }
   const strategy = new LocalStrategy({ ...pick(given, OF_STRATEGY), module: file });
-  const pool = new ClusterCoordinator<M>(strategy, pick(given, CLUSTER_OPTIONS));
+  const pool = new CallPool<M>(strategy, pick(given, CLUSTER_OPTIONS));
   if (closeOnStop !== undefined) closeAtStop(pool, closeOnStop, drainMs);
   return pool;
 }

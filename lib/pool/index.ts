@@ -4,17 +4,8 @@
  * @module allstop/pool
  */
 
-export type { ClusterEvents, Retry } from '../cluster/cluster-events.ts';
-export type {
-  CloseOptions,
-  ClusterCoordinatorOptions,
-  ClusterStats,
-  ReadyOptions,
-} from '../cluster/cluster-options.ts';
-export type { FunctionStats } from '../cluster/function-stats.ts';
-export type { Percentiles } from '../cluster/histogram.ts';
-export type { Results } from '../cluster/results/result-store.ts';
 export * from '../errors/public-errors.ts';
+export type { Results } from './calls/kept-results.ts';
 export type {
   CallOptions,
   FunctionNames,
@@ -25,12 +16,22 @@ export type {
   MapResults,
   OnError,
   SettledItem,
+  StandsFor,
 } from './calls/signatures.ts';
 export { createPool, type Pool, type PoolOptions } from './create-pool.ts';
 export type { ElasticWorkers, LocalStrategyOptions } from './local/local-strategy.ts';
 export type { LocalWorkerOptions } from './local/worker-options.ts';
+export type { ClusterEvents, Retry } from './pool-events.ts';
+export type {
+  CloseOptions,
+  ClusterCoordinatorOptions,
+  ClusterStats,
+  ReadyOptions,
+} from './pool-options.ts';
 export type { Priority } from './queue/lines/closure-lines.ts';
 export type { RunningCall, WorkerInfo } from './queue/strategy.ts';
+export type { FunctionStats } from './stats/function-stats.ts';
+export type { Percentiles } from './stats/histogram.ts';
 export type { CurrentCall } from './worker/call-store.ts';
 export { currentCall } from './worker/current-call.ts';
 export { type Movable, transfer } from './worker/transfer.ts';

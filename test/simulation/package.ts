@@ -1,5 +1,9 @@
 /** What the simulation uses of the package, in one bundle (build.mjs). */
 
+import { workerVariables } from '../../lib/cluster/variables/worker-variables.ts';
+import type { WorkerSettings } from '../../lib/pool/worker/protocol.ts';
+import { runClusterThread as run } from '../../lib/pool/worker/worker-thread.ts';
+
 export { topologyOf } from '../../lib/cli/doctor/network/topology.ts';
 export * from '../../lib/cluster/index.ts';
 export { Attachment, attachmentOf } from '../../lib/coordinator/attachment.ts';
@@ -9,4 +13,5 @@ export { checkConnectionOptions } from '../../lib/nats/connection/connection-opt
 export * from '../../lib/nats/index.ts';
 export { ClusterNode } from '../../lib/nats/node/node.ts';
 export { callsAreAsked } from '../../lib/pool/worker/call-store.ts';
-export { runClusterThread } from '../../lib/pool/worker/worker-thread.ts';
+export const runClusterThread = (settings: WorkerSettings): Promise<void> =>
+  run(settings, workerVariables);

@@ -12,7 +12,9 @@ import {
   InvalidArgumentError,
   UnavailableError,
 } from '../../errors/errors.ts';
-import type { ResultStore, Results } from './result-store.ts';
+import type { KeptResults, KeptResultsHost, Results } from '../../pool/calls/kept-results.ts';
+import { KeyedCalls } from './keyed-calls.ts';
+import type { ResultStore } from './result-store.ts';
 import { Turns } from './turns.ts';
 
 /**
@@ -57,8 +59,8 @@ export class FileResults implements Results {
   }
 
   /** @internal */
-  open(): ResultStore {
-    return new FileStore(this.directory);
+  open(definition: string, host: KeptResultsHost): KeptResults {
+    return new KeyedCalls(new FileStore(this.directory), definition, host);
   }
 }
 

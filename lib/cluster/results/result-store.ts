@@ -1,17 +1,5 @@
 /** The seam between calls with a key and the stores that keep their results. */
 
-import { invalidType } from '../../base/arguments.ts';
-
-/** Says where results are kept: a FileResults or a NatsResults. Made by the user. */
-export interface Results {
-  /**
-   * Opens the store for one cluster. Waits for nothing: what cannot be reached is told by `get`.
-   *
-   * @internal
-   */
-  open(): ResultStore;
-}
-
 /**
  * Keeps records by name. Each is whole or not there, also if two programs put one at once: then the
  * last one counts. A name has 64 hexadecimal digits.
@@ -31,12 +19,4 @@ export interface ResultStore {
   whereIs(name: string): string;
   /** Resolves when nothing of the store keeps the program alive. Nothing is called afterwards. */
   close(): Promise<void>;
-}
-
-/** @throws TypeError */
-export function checkResults(results: unknown): asserts results is Results | undefined {
-  if (results === undefined || typeof (results as Partial<Results> | null)?.open === 'function') {
-    return;
-  }
-  throw invalidType('options.results', 'a FileResults or a NatsResults', results);
 }

@@ -1,10 +1,8 @@
 /** The operations of a variable whose value is in this process. */
 
 import type { NativeVariable } from '../../native/binding.ts';
+import type { OperationId } from '../../pool/worker/variables.ts';
 import { type Definition, emptyArray, type VariableValue } from './variable.ts';
-
-/** Of an `assignAdd`: which closure makes it, and its number among those of that closure. */
-export type OperationId = { closure: number; ordinal: number };
 
 /** Operations that are done when they return. */
 export type NativeOperations = {

@@ -4,22 +4,7 @@ import type { NativeArray } from '../../native/binding.ts';
 import type { Definition, Variable, VariableValue } from './variable.ts';
 import type { VariableOptions } from './variable-options.ts';
 
-/** An operation that a message carries: the last is the value, or the delta. */
-export type Request = [
-  operation: 'read' | 'assign' | 'assignAdd',
-  name: string,
-  /** The id of the closure that makes it; 0: none does. */
-  closure: number,
-  /**
-   * Of an `assignAdd`: its number, from 1, among those of the closure on the variable. Of an
-   * `assign`: the number of the closure's attempt; 0 outside functions.
-   */
-  ordinal: number,
-  value?: VariableValue | undefined,
-];
-
-/** What comes back for a `Request`: the value, or an encoded error. */
-export type Answer = [value: unknown, record?: Uint8Array];
+export type { Answer, Request, VariableSource } from '../../pool/worker/variables.ts';
 
 /** A value of each variable; a number's is a Float64Array with one element. */
 export type Values = Map<string, { definition: Definition; value: NativeArray }>;
@@ -47,15 +32,6 @@ export interface VariableStore {
    * are a FailedPreconditionError.
    */
   close(): void;
-}
-
-/** The variables of a cluster, as its workers find them. */
-export interface VariableSource {
-  /** For `attachVariables` in a worker thread; undefined: messages carry the operations. */
-  readonly id: number | undefined;
-  readonly definitions: Definition[];
-  /** Calls `reply` once, with the value or an encoded error; at once, or later. */
-  answer(request: Request, reply: (answer: Answer) => void): void;
 }
 
 /** The VariableStore of each ClusterCoordinator. */

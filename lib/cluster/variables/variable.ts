@@ -7,22 +7,12 @@ import { bufferOf, byteOffsetOf, classOf, lengthOf } from '../../base/typed-arra
 import { counted } from '../../coordinator/words.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
+import type { Definition, SharedVariable, VariableValue } from '../../pool/worker/variables.ts';
 
-/** A number, or an array of numbers whose type and length never change. */
-export type VariableValue = number | Float64Array | Float32Array | Int32Array;
+export type { Definition, VariableValue } from '../../pool/worker/variables.ts';
 
 /** The type of a variable that was made with a value of type `T`: a 0 makes a number. */
 export type Widened<T> = T extends number ? number : T;
-
-export type Definition = {
-  readonly name: string;
-  /** An index into VARIABLE_TYPES. */
-  readonly type: number;
-  /** The number of elements; 1 for a number. */
-  readonly length: number;
-  /** Where other processes of this machine read the value (NativeVariable.path). */
-  readonly path?: string;
-};
 
 /** Carries the operations of one variable to its value. Given only values that fit. */
 export interface Operations {
@@ -62,7 +52,7 @@ export let makeVariable: (
  * more on Linux: that memory is shared with them. Over NATS it is on a parameter server, and
  * operations go through the coordinator.
  */
-export class Variable<T extends VariableValue = VariableValue> {
+export class Variable<T extends VariableValue = VariableValue> implements SharedVariable<T> {
   readonly #definition: Definition;
   readonly #operations: Operations;
 

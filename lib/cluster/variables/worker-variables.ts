@@ -7,8 +7,13 @@ import {
 } from '../../errors/errors.ts';
 import type { NativeArray } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
+import type {
+  CallingClosure,
+  MakeWorkerVariables,
+  WorkerVariables,
+} from '../../pool/worker/variables.ts';
 import { decode } from '../../record/encoded-error.ts';
-import { nativeOperations, type OperationId } from './native-operations.ts';
+import { nativeOperations } from './native-operations.ts';
 import {
   byteLengthOf,
   bytesPerElement,
@@ -16,22 +21,11 @@ import {
   emptyArray,
   makeVariable,
   type Operations,
+  revive,
   type Variable,
   type VariableValue,
 } from './variable.ts';
 import type { Answer, Request } from './variable-store.ts';
-
-/** Names the closure of the function that calls. */
-export interface CallingClosure {
-  /** Its id; 0 outside functions. */
-  id(): number;
-  /** Which attempt of the closure it is, from 1; 0 outside functions. */
-  attempt(): number;
-  /** The id of its next `assignAdd` on the variable; undefined outside functions. */
-  nextId(name: string): OperationId | undefined;
-  /** Whether the result of the function that calls is kept. */
-  isKeyed(): boolean;
-}
 
 /**
  * The operations, of which a function of a call with a key may only read: its result would be kept
@@ -57,22 +51,17 @@ function guarded(name: string, operations: Operations, calling: CallingClosure):
   };
 }
 
-export interface WorkerVariables {
-  /** @throws InvalidArgumentError: no variable has this name */
-  find(name: string): Variable;
-}
-
 const unknown = (name: string): InvalidArgumentError =>
   new InvalidArgumentError(
     `There is no variable '${name}': make it with cluster.variable('${name}', ...) before the function is scheduled`,
   );
 
 /** In a worker thread: the variables are in memory that it shares with the coordinator's thread. */
-export function threadVariables(id: number, calling: CallingClosure): WorkerVariables {
+function threadVariables(id: number, calling: CallingClosure): WorkerVariables {
   const found = new Map<string, Variable>();
   const owner = {};
-  return {
-    find(name) {
+  const variables = {
+    find(name: string): Variable {
       const known = found.get(name);
       if (known !== undefined) return known;
       const all = binding().attachVariables(id);
@@ -87,7 +76,11 @@ export function threadVariables(id: number, calling: CallingClosure): WorkerVari
       found.set(name, variable);
       return variable;
     },
+    revive: (args: unknown) => void revive(args, variables.find),
+    define: () => {},
+    answered: () => {},
   };
+  return variables;
 }
 
 /** Copies the value, and returns whether it could; null: only messages read it. */
@@ -107,7 +100,7 @@ const copyOf = (value: VariableValue): VariableValue =>
  * than it was told of: an update is in that memory before it is answered (published_bytes.h). While
  * an update of this process is on its way, which a read behind it must see, that is a message, too.
  */
-export class RemoteVariables implements WorkerVariables {
+class RemoteVariables implements WorkerVariables {
   readonly #found = new Map<string, Variable>();
   readonly #pending = new Map<
     number,
@@ -127,7 +120,11 @@ export class RemoteVariables implements WorkerVariables {
     this.define(...definitions);
   }
 
-  define(...definitions: Definition[]): void {
+  revive(args: unknown): void {
+    revive(args, (name) => this.find(name));
+  }
+
+  define(...definitions: readonly Definition[]): void {
     for (const definition of definitions) this.#define(definition);
   }
 
@@ -188,3 +185,8 @@ export class RemoteVariables implements WorkerVariables {
     });
   }
 }
+
+export const workerVariables: MakeWorkerVariables = ({ variables, definitions }, calling, post) =>
+  variables === undefined
+    ? new RemoteVariables(post, calling, definitions)
+    : threadVariables(variables, calling);

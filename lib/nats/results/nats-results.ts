@@ -8,8 +8,9 @@ import {
   outOfRange,
 } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
-import type { ResultStore, Results } from '../../cluster/results/result-store.ts';
+import { KeyedCalls } from '../../cluster/results/keyed-calls.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
+import type { KeptResults, KeptResultsHost, Results } from '../../pool/calls/kept-results.ts';
 import {
   CONNECTION_OPTIONS,
   checkConnectionOptions,
@@ -115,7 +116,7 @@ export class NatsResults implements Results {
   }
 
   /** @internal */
-  open(): ResultStore {
-    return new BucketStore(this, this.#connection);
+  open(definition: string, host: KeptResultsHost): KeptResults {
+    return new KeyedCalls(new BucketStore(this, this.#connection), definition, host);
   }
 }

@@ -24,7 +24,7 @@ import { activeContext } from '../../telemetry/spans.ts';
 import type { ClosureOptions, RetryRule } from '../queue/closure.ts';
 import { PRIORITIES, type Priority } from '../queue/lines/closure-lines.ts';
 import { nowhere, Placement } from '../queue/lines/placement.ts';
-import type { Limits } from '../queue/time-limits.ts';
+import { type Limits, UNLIMITED } from '../queue/time-limits.ts';
 import type { CallOptions, MapOptions, ScheduleOptions } from './signatures.ts';
 
 const OF_A_CALL = [
@@ -79,11 +79,22 @@ export type CallDefaults = {
   whyNowhere(placement: Placement): string | undefined;
 };
 
+const DEFAULTS: Omit<CheckedCallOptions, 'retries' | 'context'> = {
+  limits: UNLIMITED,
+  retryRule: undefined,
+  runTimeoutMs: undefined,
+  priority: 'normal',
+  placement: undefined,
+  onProgress: undefined,
+};
+
 /** @throws TypeError, RangeError */
 export function checkCallOptions(
   options: ScheduleOptions | undefined,
   defaults: CallDefaults,
 ): CheckedCallOptions {
+  if (options === undefined)
+    return { ...DEFAULTS, retries: defaults.retries, context: activeContext() };
   const given = checkOptions('options', options, OF_A_CALL);
   const { retries = defaults.retries, priority = 'normal', onProgress } = given;
   checkCount('options.retries', retries, 0);
@@ -149,6 +160,7 @@ export function checkRunOptions(
   options: CallOptions | undefined,
   defaults: CallDefaults,
 ): CheckedCallOptions & { key: string | undefined } {
+  if (options === undefined) return { ...checkCallOptions(undefined, defaults), key: undefined };
   const { key, ...ofCall } = checkOptions('options', options, OF_A_RUN);
   if (key !== undefined) checkString('options.key', key);
   return { ...checkCallOptions(ofCall, defaults), key };

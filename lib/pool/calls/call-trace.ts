@@ -1,7 +1,7 @@
 /** Publishes the life of one call on the tracing channel, in the thread that made it. */
 
 import type { Closure } from '../queue/closure.ts';
-import type { Settle } from '../queue/remote-value.ts';
+import type { Settle } from '../queue/life.ts';
 import { aboutOf, type TaskMessage, traceEnd, traceStart } from '../worker/task-channel.ts';
 
 export class CallTrace {

@@ -20,18 +20,20 @@ import { showAs } from '../../base/inspect.ts';
 import { isThenable } from '../../base/thrown-value.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import type { ChangeListeners } from '../queue/change-listeners.ts';
+import type { Outcome } from '../queue/life.ts';
 import { Line } from '../queue/line.ts';
 import type { AnyFunction } from '../queue/module-exports.ts';
-import type { RemoteState } from '../queue/remote-value.ts';
 import { giveFailure } from '../queue/unseen-functions.ts';
 import type { CheckedOptions } from './call-options.ts';
 import { type Calls, shownName } from './calls.ts';
 import { ItemSource, type Pulled } from './item-source.ts';
 import type { LookAhead } from './look-ahead.ts';
 
+type State = 'pending' | Outcome['state'];
+
 /** An item that is ahead. */
 type Entry = {
-  state: RemoteState;
+  state: State;
   /** The result, or the error. */
   value: unknown;
   /** Kept if failures are yielded. */
@@ -353,14 +355,9 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   /** @throws the errors of wrong arguments */
   #call(entry: Entry, item: unknown): void {
-    const { calls } = this.#given;
+    const { calls, fn } = this.#given;
     const options = this.#optionsOf(item);
-    const call = calls.make(this.#name as string, [item]);
-    if (calls.hasToWait(call)) {
-      void this.#callLater(entry, item, options);
-      return;
-    }
-    const { cancel, room } = calls.start(call, [item], options, (state, value) => {
+    const { cancel, room } = calls.start(fn, [item], options, (state, value) => {
       if (entry.state !== 'pending') return false;
       this.#settle(entry, state, value);
       return true;
@@ -380,7 +377,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     );
   }
 
-  #settle(entry: Entry, state: RemoteState, value: unknown): void {
+  #settle(entry: Entry, state: State, value: unknown): void {
     if (entry.state !== 'pending') return;
     entry.state = state;
     entry.value = value;
@@ -403,21 +400,5 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     options.key = key(item, index);
     checkString('options.key(item, index)', options.key);
     return options;
-  }
-
-  /** A call that has to wait before it can be queued. */
-  async #callLater(entry: Entry, item: unknown, options: CheckedOptions): Promise<void> {
-    const { calls, fn } = this.#given;
-    try {
-      const remote = await calls.enter(fn, [item], options);
-      if (!this.#pending.has(entry)) {
-        remote.cancel();
-        return;
-      }
-      entry.cancel = (reason) => remote.cancel(reason);
-      this.#settle(entry, 'ready', await remote.fetch());
-    } catch (error) {
-      this.#settle(entry, 'failed', error);
-    }
   }
 }

@@ -3,8 +3,11 @@
 import type { ErrorClass } from '../../coordinator/coordinator-options.ts';
 import type { Priority } from '../queue/lines/closure-lines.ts';
 import type { AnyFunction } from '../queue/module-exports.ts';
-import type { PerWorkerValues } from '../queue/per-worker.ts';
-import type { RemoteValue } from '../queue/remote-value.ts';
+
+/**
+ * Stands for a value among the arguments of a call: of a cluster, a RemoteValue or PerWorkerValues.
+ */
+export type StandsFor<T> = { readonly standsFor: T };
 
 /** The options of a call of `run` or `schedule`. */
 export type ScheduleOptions = {
@@ -103,7 +106,7 @@ export type MapResults<T> = AsyncIterableIterator<T> & AsyncDisposable;
 
 /** The argument of a function that can be called with one. */
 export type ItemOf<F extends AnyFunction> = F extends (item: infer A) => unknown
-  ? A | PerWorkerValues<A> | RemoteValue<A>
+  ? A | StandsFor<A>
   : never;
 
 /** What `map` takes items from. Promises among the items of an iterable are awaited. */
@@ -114,7 +117,7 @@ export type Items<I> = Iterable<I | PromiseLike<I>> | AsyncIterable<I>;
  * function waits for a RemoteValue outside the line, and gets its value.
  */
 export type PerWorkerArgs<P extends readonly unknown[]> = {
-  [I in keyof P]: P[I] | PerWorkerValues<P[I]> | RemoteValue<P[I]>;
+  [I in keyof P]: P[I] | StandsFor<P[I]>;
 };
 
 /** What follows the function in a call: its arguments, left out if it needs none, and options. */
@@ -133,9 +136,3 @@ export type Result<F extends AnyFunction> = Awaited<ReturnType<F>>;
 export type Named<M extends object, K extends keyof M> = M[K] extends AnyFunction
   ? M[K]
   : AnyFunction;
-
-/** An iterable, an async iterable, or a promise of one. */
-export type DatasetOf<T> =
-  | Iterable<T>
-  | AsyncIterable<T>
-  | PromiseLike<Iterable<T> | AsyncIterable<T>>;

@@ -1,18 +1,25 @@
 /** Checks and copies the arguments of a call before it is queued. */
 
 import { invalidType } from '../../base/arguments.ts';
-import { copyWithVariables } from '../../cluster/variables/variable.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { whyUncloneable } from '../../values/uncloneable.ts';
 import { packValue } from '../../values/value.ts';
 import { argumentError } from '../worker/protocol.ts';
-import { checkAttached, type Movable, transfer, transferListOf } from '../worker/transfer.ts';
+import { checkAttached, type Movable, transferListOf } from '../worker/transfer.ts';
 import type { Call, TakenArguments } from './closure.ts';
 import { checkMoved, copyArguments } from './copy-arguments.ts';
-import { PerWorkerValues } from './per-worker.ts';
-import { RemoteValue } from './remote-value.ts';
 
 const NOTHING: readonly Movable[] = [];
+
+/** Arguments that are more than their values: of a cluster, Variables and PerWorkerValues. */
+export interface SpecialArguments {
+  /** The ids of the arguments that each worker puts in, by their indexes; undefined: there are none. */
+  perWorkerOf(values: readonly unknown[]): ReadonlyMap<number, number> | undefined;
+  /** @returns the result of `copy`, and whether the worker has to revive what is in it */
+  copying<T>(copy: () => T): [copied: T, hasVariables: boolean];
+}
+
+const plain = <T>(copy: () => T): [T, boolean] => [copy(), false];
 
 /** What the caller has passed as `args`. @throws TypeError: it is no array */
 export function argumentsOf(args: unknown): readonly unknown[] {
@@ -22,49 +29,9 @@ export function argumentsOf(args: unknown): readonly unknown[] {
 }
 
 /**
- * A call that waits for RemoteValues among its arguments. The others are copied, or taken, as by
- * `makeCall`, which makes the call that is sent, when all values are there.
- *
- * @throws TypeError, InvalidArgumentError, DataCloneError: the arguments that are no RemoteValues
- */
-export function makeHeldCall(
-  name: string,
-  passed: readonly unknown[],
-  cluster: object,
-  sharesMemory: boolean,
-): Call {
-  const given = [...passed]; // the caller may change its array while the call is held
-  const others = given.map((value) => (value instanceof RemoteValue ? undefined : value));
-  makeCall(name, others, cluster, sharesMemory);
-  const stays = (value: unknown): boolean =>
-    value instanceof RemoteValue || PerWorkerValues.idOf(value, cluster) !== undefined;
-  const values = given.map((value) => (stays(value) ? undefined : value));
-  const lists = given.map((value) => transferListOf([value]));
-  const moved = lists.flat();
-  const copied = (): TakenArguments => {
-    checkAttached(moved);
-    const [copy, hasVariables] = copyWithVariables(cluster, () =>
-      structuredClone({ values, lists }, { transfer: moved as never }),
-    );
-    const args = given.map((value, index) => {
-      if (stays(value)) return value;
-      const own = copy.values[index];
-      const list = copy.lists[index] as Movable[];
-      return list.length === 0 ? own : transfer(own as object, list);
-    });
-    return { args, transfer: NOTHING, hasVariables };
-  };
-  if (moved.length > 0) {
-    return newCall(name, given, bytesOf(moved), undefined, false, NOTHING, copied);
-  }
-  const { args, hasVariables } = copied();
-  return newCall(name, args, 0, undefined, hasVariables);
-}
-
-/**
  * All calls are built here, with the properties in one order, so that V8 keeps one hidden class.
  */
-const newCall = (
+export const newCall = (
   name: string,
   args: Call['args'],
   bytes: number,
@@ -92,11 +59,11 @@ function refused(
   error: unknown,
   name: string,
   args: readonly unknown[],
-  cluster: object,
+  copying: SpecialArguments['copying'],
   copy: (value: unknown) => unknown,
 ): unknown {
   const why = whyUncloneable(error);
-  const clone = (value: unknown): unknown => copyWithVariables(cluster, () => copy(value));
+  const clone = (value: unknown): unknown => copying(() => copy(value));
   return why === undefined
     ? argumentError(error, name, args, clone)
     : new InvalidArgumentError(why);
@@ -114,55 +81,51 @@ function refused(
 export function makeCall(
   name: string,
   values: readonly unknown[],
-  cluster: object,
   sharesMemory: boolean,
+  special?: SpecialArguments,
 ): Call {
-  const perWorker: number[] = [];
-  const args = values.map((value: unknown, index) => {
-    const id = PerWorkerValues.idOf(value, cluster);
-    if (id === undefined) return value;
-    perWorker.push(index, id);
-    return undefined;
-  });
-  const own = perWorker.length > 0 ? perWorker : undefined;
-  const holds = own && values.filter((value) => PerWorkerValues.idOf(value, cluster) !== undefined);
+  const copying = special === undefined ? plain : special.copying;
+  const own = special?.perWorkerOf(values);
+  const args =
+    own === undefined ? values : values.map((each, at) => (own.has(at) ? undefined : each));
+  const perWorker = own && [...own].flat();
+  const holds = own && values.filter((_, at) => own.has(at));
   try {
     const moved = transferListOf(args);
     if (moved.length === 0) {
-      const [copy, hasVariables] = copyWithVariables(cluster, () =>
-        copyArguments(args, sharesMemory),
-      );
+      const [copy, hasVariables] = copying(() => copyArguments(args, sharesMemory));
       const { args: packed, bytes } = copy;
-      return newCall(name, packed, bytes, own, hasVariables, NOTHING, undefined, holds);
+      return newCall(name, packed, bytes, perWorker, hasVariables, NOTHING, undefined, holds);
     }
     checkMoved(args, sharesMemory);
-    const take = (): TakenArguments => taken(name, args, moved, cluster);
-    return newCall(name, args, bytesOf(moved), own, false, moved, take, holds);
+    const kept = [...args]; // the caller may change its array until they are taken
+    const take = (): TakenArguments => taken(name, kept, moved, copying);
+    return newCall(name, kept, bytesOf(moved), perWorker, false, moved, take, holds);
   } catch (error) {
-    throw refused(error, name, args, cluster, sharesMemory ? structuredClone : packValue);
+    throw refused(error, name, args, copying, sharesMemory ? structuredClone : packValue);
   }
 }
 
-const bytesOf = (moved: readonly Movable[]): number =>
+export const bytesOf = (moved: readonly Movable[]): number =>
   moved.reduce((sum, each) => sum + (each instanceof ArrayBuffer ? each.byteLength : 0), 0);
 
 function taken(
   name: string,
   args: readonly unknown[],
   moved: readonly Movable[],
-  cluster: object,
+  copying: SpecialArguments['copying'],
 ): TakenArguments {
   try {
     checkAttached(moved);
     // The clones of the moved objects, which `transfer` has to name when they go to a worker.
-    const [own, hasVariables] = copyWithVariables(cluster, () =>
+    const [own, hasVariables] = copying(() =>
       structuredClone({ args, transfer: moved }, { transfer: moved as never }),
     );
     return { ...own, hasVariables };
   } catch (error) {
     // The search for the refused part copies values: of what can be moved only buffers can be copied.
     if (moved.every((each) => each instanceof ArrayBuffer))
-      throw refused(error, name, args, cluster, structuredClone);
+      throw refused(error, name, args, copying, structuredClone);
     const why = whyUncloneable(error);
     throw why === undefined ? error : new InvalidArgumentError(why);
   }

@@ -80,6 +80,9 @@ export interface QueuedClosures<C> {
   readonly placedOn: readonly number[];
 }
 
+const QUEUED: Life = { at: 'queued' };
+const IN_FLIGHT: Life = { at: 'in-flight' };
+
 export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
   readonly #maxQueued: number;
   readonly #maxBytes: number;
@@ -156,10 +159,11 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
   /**
    * Puts a closure in, or has it wait for room.
    *
+   * @param makeWaiter - makes what hears of it, if it has to wait
    * @returns whether it is in
    * @throws the error of `enter`, or of `close`: the closure is out
    */
-  put(closure: C, waiter: RoomWaiter): boolean {
+  put(closure: C, makeWaiter: (closure: C) => RoomWaiter): boolean {
     if (this.#end !== undefined) {
       const { refusal } = this.#end;
       closure.become({ at: 'out', refusal });
@@ -170,7 +174,7 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
       this.#enter(closure);
       return true;
     }
-    this.#move(closure, { at: 'waiting', waiter });
+    this.#move(closure, { at: 'waiting', waiter: makeWaiter(closure) });
     this.#room.push(closure);
     return false;
   }
@@ -220,7 +224,7 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
 
   /** Queues a closure that was in flight: ahead of all others, or, if it is a suspect, behind them. */
   putBack(closure: C): void {
-    this.#move(closure, { at: 'queued' });
+    this.#move(closure, QUEUED);
     if (closure.isSuspect) this.#items.pushLast(closure);
     else this.#items.unshift(closure);
     this.#listener.onWork();
@@ -248,7 +252,7 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
     // Taken out of the line, not left there as gone: a closure that is put back later must not be
     // in the line twice.
     const back = this.#items.takeAll((item) => asked.has(item));
-    for (const closure of back) this.#move(closure, { at: 'in-flight' });
+    for (const closure of back) this.#move(closure, IN_FLIGHT);
     this.#serve();
     return back;
   }
@@ -299,7 +303,7 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
   }
 
   #queue(closure: C): void {
-    this.#move(closure, { at: 'queued' });
+    this.#move(closure, QUEUED);
     this.#items.push(closure);
     this.#listener.onWork();
   }

@@ -5,12 +5,12 @@
 
 import { withCallersFrames } from '../../base/callers-frames.ts';
 import { Timer } from '../../base/timer.ts';
-import type { VariableSource } from '../../cluster/variables/variable-store.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { CLOSURE } from '../../events/timeline/closure-events.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
+import type { VariableSource } from '../worker/variables.ts';
 import type { Closure } from './closure.ts';
 import type { ClosureQueue, End } from './closure-queue.ts';
 import type { Outcome } from './life.ts';
@@ -203,9 +203,13 @@ export class ClosureRules implements ClusterHost {
     this.#listener.cancel(closure, { reason, replace: true });
   }
 
-  /** The workers have become fewer: fails each closure for which there will never be a worker. */
-  failUnplaceable(): void {
-    for (const closure of this.queue.placed) {
+  /**
+   * The workers have become fewer: fails each closure for which there will never be a worker.
+   *
+   * @param waiting - those that were not put in the queue yet
+   */
+  failUnplaceable(waiting: readonly Closure[]): void {
+    for (const closure of [...this.queue.placed, ...waiting]) {
       const error = this.#nowhere(closure);
       if (error !== undefined) this.decide(closure, { state: 'failed', value: error });
     }

@@ -11,10 +11,9 @@ import type { Fate } from '../worker/protocol.ts';
 import { aboutOf } from '../worker/task-channel.ts';
 import type { Movable } from '../worker/transfer.ts';
 import type { Queued } from './closure-queue.ts';
-import { type Life, next, type Outcome, outcomeOf } from './life.ts';
+import { type Life, next, type Outcome, outcomeOf, type Settle } from './life.ts';
 import type { Priority } from './lines/closure-lines.ts';
 import type { Placement } from './lines/placement.ts';
-import type { Settle } from './remote-value.ts';
 
 /** A function of the module with its arguments, as it was scheduled. */
 export type Call = {
@@ -58,8 +57,6 @@ export interface ClosureOwner {
   readonly events: ClosureEvents;
   /** The closure has settled. */
   onSettled(closure: Closure, outcome: Outcome): void;
-  /** The closure has settled, and no worker runs it any more. */
-  onOver(closure: Closure): void;
 }
 
 /** Closures whose callers share errors: those of `schedule`. The error of any other is its caller's. */
@@ -254,7 +251,6 @@ export class Closure implements Queued {
     if (this.#life.at !== 'out') return;
     if ('refusal' in this.#life) this.#endSpan({ error: this.#life.refusal });
     releaseArguments(this.#work.args);
-    this.#owner?.onOver(this);
   }
 
   /** Calls `end` once, when the closure has settled, or was refused. */

@@ -49,6 +49,8 @@ export type CopiedArguments = {
  *   error of a getter; RangeError: a value is nested too deeply
  */
 export function copyArguments(args: readonly unknown[], sharesMemory: boolean): CopiedArguments {
+  const ofPrimitives = bytesOfPrimitives(args);
+  if (ofPrimitives <= MOST_BYTES_AS_VALUES) return { args: [...args], bytes: ofPrimitives };
   const small = smallCopy(args, refuseFields);
   if (small !== undefined && (small.bytes <= MOST_BYTES_AS_VALUES || !hasSerializer)) {
     return { args: small.values, bytes: small.bytes };
@@ -72,6 +74,13 @@ export function copyArguments(args: readonly unknown[], sharesMemory: boolean): 
     else if (mayBeLost(others, head)) return { args: structuredClone(args), bytes };
   }
   return { args: sharesMemory ? packed.buffer : packed, bytes };
+}
+
+/** @returns Infinity if they are not all primitive */
+function bytesOfPrimitives(args: readonly unknown[]): number {
+  let bytes = 0;
+  for (const value of args) bytes += bytesOfPrimitive(value) ?? Number.POSITIVE_INFINITY;
+  return bytes;
 }
 
 /**

@@ -16,6 +16,13 @@ export type Outcome = {
   readonly isKept?: boolean;
 };
 
+/**
+ * Is told how a call has settled. Only the first call has an effect.
+ *
+ * @returns whether this was the first call
+ */
+export type Settle = (state: Outcome['state'], value: unknown) => boolean;
+
 /** Hears of a closure that waits for room. One of both is called, once. */
 export type RoomWaiter = {
   entered(): void;
@@ -64,7 +71,7 @@ const SETTLED: readonly Place[] = ['in-flight', 'out'];
 export function next(from: Life, to: Life): Life {
   const outcome = outcomeOf(from);
   const following = outcome === undefined ? MAY_FOLLOW[from.at] : SETTLED;
-  if (!following.includes(to.at) || from.at === 'out') {
+  if (from.at === 'out' || !following.includes(to.at)) {
     throw new Error(`A closure that is ${from.at} cannot be ${to.at}`);
   }
   if (outcome === undefined) return to;

@@ -4,12 +4,10 @@
  * engine implements Engine.
  */
 
-import type { CheckpointStore } from '../../cluster/checkpoints/checkpoint-store.ts';
-import type { Definition } from '../../cluster/variables/variable.ts';
-import type { VariableSource, VariableStore } from '../../cluster/variables/variable-store.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Fate, Resource, WorkerResource } from '../worker/protocol.ts';
+import type { Definition, VariableSource } from '../worker/variables.ts';
 import type { Closure } from './closure.ts';
 import type { QueuedClosures } from './closure-queue.ts';
 import type { Outcome } from './life.ts';
@@ -180,12 +178,6 @@ export interface Engine {
   /** A variable was made in the memory of this process. Left out by an engine that keeps them. */
   define?(definition: Definition): void;
   /**
-   * The variables, if the engine keeps them. Called once.
-   *
-   * @param owner - the ClusterCoordinator
-   */
-  variables?(owner: object): VariableStore;
-  /**
    * Resolves when it is certain that, at some time since the call, no other program had taken over
    * what the engine runs on. Left out by an engine that nobody can take over. What this program
    * writes outside itself (a checkpoint, a result) is written only then.
@@ -220,18 +212,12 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-/** Says where workers live. Made by the user, for one ClusterCoordinator. */
-export interface Strategy {
+/** Says where workers live. Made by the user, for one pool or ClusterCoordinator. */
+export interface Strategy<E extends Engine = Engine> {
   /** The module whose exports can be scheduled. */
   readonly module: URL;
   /** The version of the program, as the user names it. */
   readonly definition?: string | undefined;
   /** @internal */
-  connect(host: ClusterHost): Engine;
-  /**
-   * Keeps checkpoints in the object store of this name. Left out by a strategy without servers.
-   *
-   * @internal
-   */
-  checkpoints?(bucket: string): CheckpointStore;
+  connect(host: ClusterHost): E;
 }

@@ -8,7 +8,7 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Variable, VariableValue } from '../../cluster/variables/variable.ts';
+import type { SharedVariable, VariableValue } from './variables.ts';
 
 /** The attempt of a call in which the caller runs. */
 export type CurrentCall = {
@@ -34,7 +34,7 @@ export type CurrentCall = {
    *
    * @throws TypeError: `name` is not a string; InvalidArgumentError: no variable has this name
    */
-  variable<T extends VariableValue>(name: string): Variable<T>;
+  variable<T extends VariableValue>(name: string): SharedVariable<T>;
   /**
    * Tells the caller how far the function is: `value`, which is copied, comes out of
    * `RemoteValue.progress` and goes to `onProgress`. Of values that come faster than messages go

@@ -8,14 +8,6 @@ import {
 import { checkString } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
 import { isObject, isThenable } from '../../base/thrown-value.ts';
-import type { OperationId } from '../../cluster/variables/native-operations.ts';
-import { revive, type Variable, type VariableValue } from '../../cluster/variables/variable.ts';
-import {
-  type CallingClosure,
-  RemoteVariables,
-  threadVariables,
-  type WorkerVariables,
-} from '../../cluster/variables/worker-variables.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
@@ -55,6 +47,14 @@ import { type ResourceMaker, WorkerResources } from './resources/worker-resource
 import { ResultsOutbox, SHORT_US } from './results-outbox.ts';
 import { aboutOf, isTaskTraced, spanAttributes, traceRun } from './task-channel.ts';
 import { type Movable, refusedResult, toPost, transferListOf } from './transfer.ts';
+import type {
+  CallingClosure,
+  MakeWorkerVariables,
+  OperationId,
+  SharedVariable,
+  VariableValue,
+  WorkerVariables,
+} from './variables.ts';
 
 export interface Channel {
   post(message: FromWorker, transfer?: readonly Movable[]): void;
@@ -143,9 +143,9 @@ class Attempt implements CurrentCall {
     );
   }
 
-  variable<T extends VariableValue>(name: string): Variable<T> {
+  variable<T extends VariableValue>(name: string): SharedVariable<T> {
     checkString('name', name);
-    return this.#runner.variables.find(name) as Variable as Variable<T>;
+    return this.#runner.variables.find(name) as SharedVariable as SharedVariable<T>;
   }
 
   /**
@@ -245,10 +245,11 @@ export class FunctionRunner {
     channel: Channel,
     coordinator: Coordinator,
     settings: WorkerSettings,
+    makeVariables: MakeWorkerVariables,
     cancelled?: CancelledCalls,
   ) {
     this.cancelled = cancelled;
-    const { index, words, concurrency, heapMb, variables } = settings;
+    const { index, words, concurrency, heapMb } = settings;
     this.#heapBytes = heapMb === undefined ? undefined : heapMb * 1024 ** 2;
     this.#concurrency = concurrency;
     if (concurrency > 1) callsAreAsked(); // they overlap
@@ -274,14 +275,9 @@ export class FunctionRunner {
       nextId: (name) => caller()?.nextAddition(name),
       isKeyed: () => caller()?.isKeyed === true,
     };
-    this.variables =
-      variables === undefined
-        ? new RemoteVariables(
-            (id, request) => channel.post({ kind: 'allstop:operate', id, request }),
-            calling,
-            settings.definitions,
-          )
-        : threadVariables(variables, calling);
+    this.variables = makeVariables(settings, calling, (id, request) =>
+      channel.post({ kind: 'allstop:operate', id, request }),
+    );
   }
 
   /** Imports the module, and calls its setup function if the settings name one. */
@@ -367,13 +363,10 @@ export class FunctionRunner {
       case 'drawn':
         return this.#shared.answered(message.id, message.state, message.bytes);
       case 'define':
-        if (this.variables instanceof RemoteVariables)
-          this.variables.define(...message.definitions);
+        this.variables.define(...message.definitions);
         return;
       case 'answer':
-        if (this.variables instanceof RemoteVariables) {
-          this.variables.answered(message.id, message.answer);
-        }
+        this.variables.answered(message.id, message.answer);
         return;
       case 'stop':
       case 'written': // heard before
@@ -421,7 +414,7 @@ export class FunctionRunner {
       const args = receivedArguments(sent);
       // A variable asks, and so may the functions of a data set.
       if (hasVariables || perWorker !== undefined) callsAreAsked();
-      if (hasVariables) revive(args, (own) => this.variables.find(own));
+      if (hasVariables) this.variables.revive(args);
       value =
         perWorker === undefined
           ? this.#call(run, args, context)
@@ -556,7 +549,7 @@ export class FunctionRunner {
   #build(resource: Extract<WorkerResource, { kind: 'dataset' }>): unknown {
     const build = this.#function(resource.name);
     const args = receivedArguments(resource.args);
-    if (resource.hasVariables) revive(args, (own) => this.variables.find(own));
+    if (resource.hasVariables) this.variables.revive(args);
     return this.#asCall(() => build(...args));
   }
 }

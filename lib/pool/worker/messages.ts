@@ -6,11 +6,10 @@
  */
 
 import { isObject } from '../../base/thrown-value.ts';
-import type { Definition } from '../../cluster/variables/variable.ts';
-import type { Answer, Request } from '../../cluster/variables/variable-store.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import type { PassedArguments } from '../../values/passed-arguments.ts';
 import type { WorkerResource } from './protocol.ts';
+import type { Answer, Definition, Request } from './variables.ts';
 
 export type SentCall = readonly [
   id: number,

@@ -3,35 +3,29 @@
  * (messages.ts): how a worker is started, the claims, what a worker makes for its functions.
  */
 
-import type { Definition } from '../../cluster/variables/variable.ts';
 import type { PassedArguments } from '../../values/passed-arguments.ts';
 import { isDataCloneError, refusedValue } from '../../values/refused-values.ts';
 import type { ModuleHooks } from './module-options.ts';
+import type { VariableSettings } from './variables.ts';
 
 /** The settings that a worker is started with. */
-export type WorkerSettings = ModuleHooks & {
-  kind: 'cluster';
-  module: string;
-  job: string;
-  index: number;
-  /** How many asynchronous functions run at once. */
-  concurrency: number;
-  /** The worker reports when its heap is larger, after a function. */
-  heapMb: number | undefined;
-  /** Processes only: the end of the line from the parent (openLine in lib/coordinator/threads). */
-  down?: number | string;
-  /** Threads only: the claims, in shared memory. */
-  words?: Int32Array;
-  /**
-   * Threads only, that share memory with the values: the id of the variables
-   * (NativeBinding.attachVariables). Others send messages.
-   */
-  variables?: number;
-  /** Threads only, of a node: the variables, whose operations are messages. */
-  definitions?: Definition[];
-  /** Threads only: what the module finds as `workerData` of node:worker_threads. */
-  workerData?: unknown;
-};
+export type WorkerSettings = ModuleHooks &
+  VariableSettings & {
+    kind: 'cluster';
+    module: string;
+    job: string;
+    index: number;
+    /** How many asynchronous functions run at once. */
+    concurrency: number;
+    /** The worker reports when its heap is larger, after a function. */
+    heapMb: number | undefined;
+    /** Processes only: the end of the line from the parent (openLine in lib/coordinator/threads). */
+    down?: number | string;
+    /** Threads only: the claims, in shared memory. */
+    words?: Int32Array;
+    /** Threads only: what the module finds as `workerData` of node:worker_threads. */
+    workerData?: unknown;
+  };
 
 /**
  * The number of claims that a coordinator shares with a worker thread, or the worker's concurrency

@@ -18,11 +18,15 @@ import { addLasting } from './lasting-listeners.ts';
 import { type FromWorker, isToWorker } from './messages.ts';
 import { blockOutput } from './output.ts';
 import type { WorkerSettings } from './protocol.ts';
+import type { MakeWorkerVariables } from './variables.ts';
 
 /** How long the functions of a process may go on without the parent, or its thread. */
 const ORPHAN_GRACE_MS = 1_000;
 
-export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
+export async function runClusterProcess(
+  settings: WorkerSettings,
+  makeVariables: MakeWorkerVariables,
+): Promise<void> {
   const send = (message: FromWorker, onSent = (): void => {}): void => {
     // A failed send is ignored: the parent is gone, and 'disconnect' says so.
     process.send?.(packMessage(message), undefined, undefined, onSent);
@@ -51,7 +55,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     stops.sendStops();
     send(message, () => process.exit());
   };
-  const runner = new FunctionRunner({ post, end }, coordinator, settings, cancelled);
+  const runner = new FunctionRunner({ post, end }, coordinator, settings, makeVariables, cancelled);
   let isOrphaned = false;
   const onDisconnect = (): void => {
     if (runner.isIdle) process.exit();

@@ -10,11 +10,15 @@ import type { FromWorker, ToWorker } from './messages.ts';
 import { postOutput } from './output.ts';
 import type { WorkerSettings } from './protocol.ts';
 import type { Movable } from './transfer.ts';
+import type { MakeWorkerVariables } from './variables.ts';
 
 /** The threads of Bun and Deno write to the descriptors themselves. */
 const isNode = process.versions['bun'] === undefined && process.versions['deno'] === undefined;
 
-export async function runClusterThread(settings: WorkerSettings): Promise<void> {
+export async function runClusterThread(
+  settings: WorkerSettings,
+  makeVariables: MakeWorkerVariables,
+): Promise<void> {
   const port = parentPort;
   const coordinator = Coordinator.current();
   if (port === null || coordinator === undefined) throw onlyForOwnWorkers();
@@ -24,7 +28,7 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
     end: (message: FromWorker): void => port.postMessage(message), // the pool ends the thread
   };
   const onWritten = isNode ? postOutput(channel.post) : undefined;
-  const runner = new FunctionRunner(channel, coordinator, settings);
+  const runner = new FunctionRunner(channel, coordinator, settings, makeVariables);
   showWorkerData(settings.workerData);
   // Before setup functions run: an operation on a variable gets its answer by a message.
   addLasting(port, {

@@ -1,6 +1,5 @@
 /** The workers on this machine: starts them, and replaces those that die. */
 
-import type { Definition } from '../../cluster/variables/variable.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { StopArbiter } from '../../coordinator/stop-relay.ts';
 import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
@@ -15,6 +14,7 @@ import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import { importError } from '../worker/module/import-error.ts';
 import type { WorkerResource } from '../worker/protocol.ts';
+import type { Definition } from '../worker/variables.ts';
 import { Availability, isShortage } from './availability.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
 import { Dispatcher } from './dispatcher.ts';

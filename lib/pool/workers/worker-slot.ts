@@ -9,7 +9,6 @@
 
 import { builtin } from '../../base/builtins.ts';
 import { messageOf } from '../../base/thrown-value.ts';
-import type { Definition } from '../../cluster/variables/variable.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
@@ -22,6 +21,7 @@ import type { StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import type { FromWorker } from '../worker/messages.ts';
 import { whyNotImported } from '../worker/module/import-error.ts';
 import type { WorkerResource } from '../worker/protocol.ts';
+import type { Definition } from '../worker/variables.ts';
 import {
   type Isolation,
   startProcess,

@@ -1,11 +1,11 @@
 // ClosureQueue and, over it, CallGroup by themselves, without workers: tests for each rule at the top
-// of lib/pool/queue/closure-queue.ts and lib/cluster/call-group.ts, then random calls compared with a
+// of lib/pool/queue/closure-queue.ts and lib/cluster/calls/call-group.ts, then random calls compared with a
 // model. To replay:
 // ALLSTOP_TEST_SEED=SEED npx vitest run test/pool/queue/closure-queue.test.ts
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CallGroup, type Grouped } from '../../../lib/cluster/call-group.ts';
+import { CallGroup, type Grouped } from '../../../lib/cluster/calls/call-group.ts';
 import { ClosureQueue } from '../../../lib/pool/queue/closure-queue.ts';
 import {
   next as following,
@@ -90,7 +90,7 @@ class Both {
     let refuse: (error: unknown) => void = enter;
     try {
       const waiter = { entered: () => enter(), refused: (error: unknown) => refuse(error) };
-      if (this.queue.put(item, waiter)) return undefined;
+      if (this.queue.put(item, () => waiter)) return undefined;
     } catch (error) {
       return Promise.reject(error);
     }

@@ -15,6 +15,7 @@ import {
   type ScheduleArgs,
   type ScheduleOptions,
   type SettledItem,
+  type StandsFor,
   type TaskPhase,
 } from 'allstop/cluster';
 import type * as Nats from 'allstop/nats';
@@ -267,15 +268,14 @@ describe('the types of the cluster', () => {
   });
 
   it('the arguments of a function that takes none may be left out', () => {
+    expectTypeOf<PerWorkerValues<number>>().toExtend<StandsFor<number>>();
+    expectTypeOf<RemoteValue<number>>().toExtend<StandsFor<number>>();
     expectTypeOf<ScheduleArgs<[]>>().toEqualTypeOf<[args?: [], options?: ScheduleOptions]>();
     expectTypeOf<ScheduleArgs<[number]>>().toEqualTypeOf<
-      [args: [number | PerWorkerValues<number> | RemoteValue<number>], options?: ScheduleOptions]
+      [args: [number | StandsFor<number>], options?: ScheduleOptions]
     >();
     expectTypeOf<ScheduleArgs<[a?: number]>>().toEqualTypeOf<
-      [
-        args?: [a?: number | PerWorkerValues<number | undefined> | RemoteValue<number | undefined>],
-        options?: ScheduleOptions,
-      ]
+      [args?: [a?: number | StandsFor<number | undefined>], options?: ScheduleOptions]
     >();
   });
 

@@ -13,9 +13,10 @@ import { showAs } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
 import { turn } from '../../base/turn.ts';
 import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
+import type { Settle } from '../../pool/queue/life.ts';
+import { giveFailure, noteFailure } from '../../pool/queue/unseen-functions.ts';
 import { NO_REMOTE_VALUE } from '../../values/uncloneable.ts';
-import { ProgressValues } from './progress/progress-values.ts';
-import { giveFailure, noteFailure } from './unseen-functions.ts';
+import { ProgressValues } from './progress-values.ts';
 
 /** How far a RemoteValue is: `RemoteValue.state`. */
 export type RemoteState = 'pending' | 'ready' | 'failed' | 'cancelled';
@@ -30,13 +31,6 @@ export type FetchOptions = {
    */
   signal?: AbortSignal | undefined;
 };
-
-/**
- * How the cluster settles a RemoteValue. Only the first call has an effect.
- *
- * @returns whether this was the first call
- */
-export type Settle = (state: Exclude<RemoteState, 'pending'>, value: unknown) => boolean;
 
 const notEnded = (timeoutMs: number): Error =>
   withCallersFrames(
@@ -76,6 +70,8 @@ export let makeRemoteValue: <T>(start: (settle: Settle) => Cancellable) => Remot
  * ```
  */
 export class RemoteValue<T> {
+  /** For the compiler only: the type that a function receives. */
+  declare readonly standsFor: T;
   /** @internal */
   readonly uncloneable: symbol = NO_REMOTE_VALUE;
   #state: RemoteState = 'pending';

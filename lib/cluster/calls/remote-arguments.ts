@@ -1,8 +1,8 @@
 /** RemoteValues as arguments: the call waits for them outside the line. */
 
-import type { Closure } from '../queue/closure.ts';
-import type { Outcome } from '../queue/life.ts';
-import { RemoteValue } from '../queue/remote-value.ts';
+import type { Closure } from '../../pool/queue/closure.ts';
+import type { Outcome } from '../../pool/queue/life.ts';
+import { RemoteValue } from './remote-value.ts';
 
 /** Whether RemoteValues are among the arguments. */
 export const isHeldBy = (args: unknown): args is readonly unknown[] =>

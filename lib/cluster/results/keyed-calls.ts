@@ -14,46 +14,21 @@
  */
 
 import { messageOf } from '../../base/thrown-value.ts';
-import { hashArguments } from '../../cluster/results/argument-hash.ts';
-import {
-  decodeRecord,
-  encodeRecord,
-  type Header,
-  NotARecord,
-  recordName,
-} from '../../cluster/results/record.ts';
-import type { ResultStore } from '../../cluster/results/result-store.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
+import type { CheckedOptions } from '../../pool/calls/call-options.ts';
+import type {
+  HeldClosure,
+  KeptResults,
+  KeptResultsHost,
+  Started,
+} from '../../pool/calls/kept-results.ts';
+import type { Call } from '../../pool/queue/closure.ts';
+import type { Outcome, Settle } from '../../pool/queue/life.ts';
+import { deadlineExceeded, type Limits, UNLIMITED, watch } from '../../pool/queue/time-limits.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
-import type { Call, Closure } from '../queue/closure.ts';
-import type { Outcome } from '../queue/life.ts';
-import type { Settle } from '../queue/remote-value.ts';
-import { deadlineExceeded, type Limits, UNLIMITED, watch } from '../queue/time-limits.ts';
-import type { CheckedOptions } from './call-options.ts';
-
-export interface KeyedCallsHost {
-  /** Puts a closure in the queue that is held there. */
-  hold(call: Call, options: CheckedOptions, settle: Settle): HeldClosure;
-  /** Queues a closure that was held. */
-  release(closure: Closure): void;
-  /** `Engine.assertHeld` */
-  assertHeld(): Promise<void>;
-  /** `ClosureRules.decide` */
-  decide(closure: Closure, outcome: Outcome): void;
-}
-
-type HeldClosure = {
-  closure: Closure;
-  /** Resolves when there is room for it, or rejects; undefined if there is. */
-  room: Promise<void> | undefined;
-};
-
-/** A call that has begun, for the one who made it. */
-export type Started = {
-  cancel(reason: unknown): void;
-  /** Resolves when there is room for it in the queue, or rejects; undefined if there is. */
-  room: Promise<void> | undefined;
-};
+import { hashArguments } from './argument-hash.ts';
+import { decodeRecord, encodeRecord, type Header, NotARecord, recordName } from './record.ts';
+import type { ResultStore } from './result-store.ts';
 
 type Caller = {
   readonly settle: Settle;
@@ -76,10 +51,10 @@ type Run = HeldClosure & {
   over: () => void;
 };
 
-export class KeyedCalls {
+export class KeyedCalls implements KeptResults {
   readonly #store: ResultStore;
   readonly #definition: string;
-  readonly #host: KeyedCallsHost;
+  readonly #host: KeptResultsHost;
   readonly #runs = new Map<string, Run>();
   /** Calls that wait for their arguments, and runs; none rejects. */
   readonly #waiting = new Set<Promise<void>>();
@@ -87,7 +62,7 @@ export class KeyedCalls {
   #hasWarned = false;
 
   /** @param definition - the fingerprint of the module */
-  constructor(store: ResultStore, definition: string, host: KeyedCallsHost) {
+  constructor(store: ResultStore, definition: string, host: KeptResultsHost) {
     this.#store = store;
     this.#definition = definition;
     this.#host = host;

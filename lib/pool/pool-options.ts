@@ -3,10 +3,10 @@
 import { checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
-import { checkCount } from '../pool/calls/call-options.ts';
-import { RETRIES } from '../pool/worker/protocol.ts';
-import type { FunctionStats } from './function-stats.ts';
-import { checkResults, type Results } from './results/result-store.ts';
+import { checkCount } from './calls/call-options.ts';
+import { checkResults, type Results } from './calls/kept-results.ts';
+import type { FunctionStats } from './stats/function-stats.ts';
+import { RETRIES } from './worker/protocol.ts';
 
 /** The options of a ClusterCoordinator. */
 export type ClusterCoordinatorOptions = {

@@ -1,6 +1,6 @@
 /** The events of a ClusterCoordinator. */
 
-import type { WorkerInfo } from '../pool/queue/strategy.ts';
+import type { WorkerInfo } from './queue/strategy.ts';
 
 /** A function is run again: its worker was lost, or `retryOn` says so. */
 export type Retry = {

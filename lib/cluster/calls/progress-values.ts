@@ -1,7 +1,7 @@
 /** `RemoteValue.progress`: what a function has reported, for any number of readers. */
 
-import { unpackValue } from '../../../values/value.ts';
-import { RecentValues } from '../../worker/recent-values.ts';
+import { RecentValues } from '../../pool/worker/recent-values.ts';
+import { unpackValue } from '../../values/value.ts';
 
 const MOST = 4_096;
 const MOST_BYTES = 1024 * 1024;

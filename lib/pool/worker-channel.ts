@@ -4,8 +4,8 @@ import { type Channel, channel } from 'node:diagnostics_channel';
 import { publish } from '../events/channels.ts';
 import type { CoordinatorMessage } from '../events/coordinator-event.ts';
 import { log } from '../events/log.ts';
-import type { EngineEvent, WorkerInfo } from '../pool/queue/strategy.ts';
-import { aboutOf } from '../pool/worker/task-channel.ts';
+import type { EngineEvent, WorkerInfo } from './queue/strategy.ts';
+import { aboutOf } from './worker/task-channel.ts';
 
 /** On `allstop:cluster:worker`, in the JavaScript thread that made the ClusterCoordinator. */
 export type WorkerMessage = CoordinatorMessage & {

@@ -1,8 +1,8 @@
 /** Counts and durations of the functions of a cluster, by name, and how busy its workers are. */
 
-import type { Closure } from '../pool/queue/closure.ts';
-import type { Outcome } from '../pool/queue/life.ts';
-import type { WorkerInfo } from '../pool/queue/strategy.ts';
+import type { Closure } from '../queue/closure.ts';
+import type { Outcome } from '../queue/life.ts';
+import type { WorkerInfo } from '../queue/strategy.ts';
 import { Histogram, type Percentiles } from './histogram.ts';
 
 /** Counts since the cluster was made. */

@@ -28,7 +28,7 @@ type Iterate<T> = (dataset: object) => PerWorkerValues<AsyncIterator<T>>;
  */
 export class PerWorkerValues<T> {
   /** For the compiler only: the type that the function receives. */
-  declare readonly component: T;
+  declare readonly standsFor: T;
   /** @internal */
   readonly uncloneable: symbol = NO_PER_WORKER_VALUES;
   readonly #id: number;

@@ -14,11 +14,11 @@
  *    which may keep coming.
  */
 
-import { describe } from '../base/thrown-value.ts';
-import { CancelledError } from '../errors/errors.ts';
-import type { ClosureQueue, Queued } from '../pool/queue/closure-queue.ts';
-import type { Outcome } from '../pool/queue/life.ts';
-import { Line } from '../pool/queue/line.ts';
+import { describe } from '../../base/thrown-value.ts';
+import { CancelledError } from '../../errors/errors.ts';
+import type { ClosureQueue, Queued } from '../../pool/queue/closure-queue.ts';
+import type { Outcome, RoomWaiter } from '../../pool/queue/life.ts';
+import { Line } from '../../pool/queue/line.ts';
 
 /** The part of a closure that the group uses. */
 export interface Grouped extends Queued {
@@ -43,6 +43,13 @@ export class CallGroup<C extends Grouped> {
   readonly #line = new Line<Waiter<C>>(({ isGone }) => !isGone);
   /** The waiters of closures. */
   readonly #puts = new Map<C, Waiter<C>>();
+  readonly #makeWaiter = (): RoomWaiter => ({
+    entered: () => {
+      this.#shift();
+      this.#serve();
+    },
+    refused: () => {}, // `left` has rejected its waiter
+  });
   /** The first failure, until a caller has received it. */
   #failure: { readonly error: unknown; errorOf(dropped: C): unknown } | undefined;
 
@@ -159,13 +166,7 @@ export class CallGroup<C extends Grouped> {
   #enter(closure: C): boolean {
     this.#live.add(closure);
     try {
-      return this.#queue.put(closure, {
-        entered: () => {
-          this.#shift();
-          this.#serve();
-        },
-        refused: () => {}, // `left` has rejected its waiter
-      });
+      return this.#queue.put(closure, this.#makeWaiter);
     } catch (error) {
       this.#live.delete(closure);
       throw error;

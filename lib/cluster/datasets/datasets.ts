@@ -2,11 +2,17 @@
  * Data sets and iterators that every worker makes for itself, kept for workers that start later.
  */
 
+import type { Call } from '../../pool/queue/closure.ts';
+import type { End } from '../../pool/queue/closure-queue.ts';
+import type { Resource } from '../../pool/worker/protocol.ts';
 import { encode } from '../../record/encoded-error.ts';
-import type { Resource } from '../worker/protocol.ts';
-import type { Call } from './closure.ts';
-import type { End } from './closure-queue.ts';
 import { makePerWorkerDataset, makePerWorkerValues, type PerWorkerDataset } from './per-worker.ts';
+
+/** An iterable, an async iterable, or a promise of one. */
+export type DatasetOf<T> =
+  | Iterable<T>
+  | AsyncIterable<T>
+  | PromiseLike<Iterable<T> | AsyncIterable<T>>;
 
 export interface DatasetsListener {
   /** `Engine.prepare` */

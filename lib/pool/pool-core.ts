@@ -1,0 +1,422 @@
+/**
+ * What a pool is behind its public class: connects the queue, the rules, the engine and the calls, and
+ * says when it begins and ends. A cluster is one with an extension.
+ */
+
+import type { EventEmitter } from 'node:events';
+import { throwIfAborted } from '../base/abort-reason.ts';
+import {
+  checkDuration,
+  checkFunction,
+  checkInteger,
+  checkOptions,
+  checkSignal,
+  invalidType,
+} from '../base/arguments.ts';
+import { within } from '../base/timer.ts';
+import { attachmentOf } from '../coordinator/attachment.ts';
+import type { Coordinator } from '../coordinator/coordinator.ts';
+import { counted } from '../coordinator/words.ts';
+import { clusterClosed } from '../errors/cluster-closed.ts';
+import { CancelledError, FailedPreconditionError } from '../errors/errors.ts';
+import { beginClosureEvents } from '../events/timeline/closure-events.ts';
+import { Calls, type CallsHost } from './calls/calls.ts';
+import { NoWorkerWarning } from './no-worker.ts';
+import type { ClusterEvents, Retry } from './pool-events.ts';
+import {
+  type CloseOptions,
+  type ClusterCoordinatorOptions,
+  type ClusterStats,
+  checkClusterOptions,
+  type ReadyOptions,
+} from './pool-options.ts';
+import { ChangeListeners } from './queue/change-listeners.ts';
+import type { Closure } from './queue/closure.ts';
+import { ClosureQueue, type End } from './queue/closure-queue.ts';
+import { ClosureRules, stopError } from './queue/closure-rules.ts';
+import { ModuleExports } from './queue/module-exports.ts';
+import { NameResolver } from './queue/name-resolver.ts';
+import { type NeverReady, whenReady } from './queue/readiness.ts';
+import type { Engine, EngineEvent, Strategy } from './queue/strategy.ts';
+import { giveFailure } from './queue/unseen-functions.ts';
+import { FunctionStatistics } from './stats/function-stats.ts';
+import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
+import { moduleFingerprint } from './worker/module/fingerprint.ts';
+import { refuseOwnModule } from './worker/module/own-module.ts';
+import type { Resource } from './worker/protocol.ts';
+import { NO_VARIABLES, type VariableSource } from './worker/variables.ts';
+import { publishWorker } from './worker-channel.ts';
+
+/** The strategies that have a pool. */
+const used = new WeakSet<object>();
+
+const READY_MS = 60_000;
+const MAX_WORKERS = 1_024;
+
+/** What stands above a pool: of a cluster, its scheduled calls, variables and data sets. */
+export interface PoolExtension<E> {
+  readonly variables: VariableSource;
+  /** What each worker makes before it takes calls. */
+  readonly resources: Iterable<Resource>;
+  /** Whether the workers were not sent yet what they have to make. */
+  readonly isDefining: boolean;
+  /** The closures that wait until they are put in the queue. */
+  readonly waiting: readonly Closure[];
+  makeCalls(host: CallsHost): Calls;
+  /** The pool has its engine. */
+  connected(engine: E): void;
+  /** A closure is out of the queue. */
+  left(closure: Closure): void;
+  /** No function runs any more. */
+  close(): void;
+}
+
+const NOTHING: PoolExtension<unknown> = {
+  variables: NO_VARIABLES,
+  resources: [],
+  isDefining: false,
+  waiting: [],
+  makeCalls: (host) => new Calls(host),
+  connected: () => {},
+  left: () => {},
+  close: () => {},
+};
+
+export class PoolCore<E extends Engine = Engine> {
+  readonly coordinator: Coordinator;
+  readonly queue: ClosureQueue<Closure>;
+  readonly rules: ClosureRules;
+  readonly resolver: NameResolver;
+  readonly functions: ModuleExports;
+  readonly changes: ChangeListeners = new ChangeListeners();
+  readonly calls: Calls;
+  readonly #pool: EventEmitter<ClusterEvents>;
+  readonly #engine: E;
+  readonly #extension: PoolExtension<E>;
+  readonly #statistics = new FunctionStatistics();
+  readonly #noWorker: NoWorkerWarning;
+  /** Something was queued since the last event 'idle'. */
+  #wasBusy = false;
+  #closing: Promise<void> | undefined;
+  /** Closes the pool at a coordinator's stop. */
+  #hook: Disposable | undefined;
+  #drained: Promise<void> | undefined;
+  /** The number of pending promises that users have. */
+  #waiting = 0;
+  /** The last argument of `Engine.setNeeded`. */
+  #isNeeded = true;
+
+  /**
+   * @param pool - emits the events
+   * @throws as the constructor of ClusterCoordinator
+   */
+  constructor(
+    pool: EventEmitter<ClusterEvents>,
+    strategy: Strategy<E>,
+    options: ClusterCoordinatorOptions | undefined,
+    extend?: (core: PoolCore<E>) => PoolExtension<E>,
+  ) {
+    if (typeof (strategy as Partial<Strategy> | null)?.connect !== 'function') {
+      throw invalidType('strategy', 'a LocalStrategy or a NatsStrategy', strategy);
+    }
+    const { maxQueued, maxQueuedBytes, retries, cancelGraceMs, parent, results } =
+      checkClusterOptions(options);
+    if (used.has(strategy)) {
+      throw new FailedPreconditionError(
+        'This strategy already has a ClusterCoordinator: make a new strategy for each',
+      );
+    }
+    const { module, definition } = strategy;
+    refuseOwnModule(module);
+    this.#pool = pool;
+    this.functions = new ModuleExports(module);
+    const coordinator = clusterCoordinator(undefined, parent);
+    this.coordinator = coordinator;
+    this.queue = new ClosureQueue<Closure>(maxQueued, maxQueuedBytes, {
+      onWork: () => this.#engine.wake(),
+      onOut: (closure) => {
+        this.#extension.left(closure);
+        this.#updateNeeded();
+        this.#checkIdle();
+      },
+    });
+    this.resolver = new NameResolver(this.functions, this.changes, {
+      functionNames: () => this.#engine.functions,
+      isOver: () => this.rules.isOver,
+      keepAlive: (promise) => this.wait(promise),
+    });
+    this.#extension = extend?.(this) ?? NOTHING;
+    const { variables } = this.#extension;
+    this.rules = new ClosureRules(
+      { queue: this.queue, coordinator, cancelGraceMs, retries, variables },
+      {
+        resources: () => this.#extension.resources,
+        cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
+        onChange: () => {
+          this.changes.notify();
+          queueMicrotask(() => {
+            this.#updateNeeded();
+            this.#updateCapacity();
+          });
+        },
+        onRun: (closure, microseconds) => this.#statistics.onRun(closure, microseconds),
+        onRetry: (closure, attempt, cause) => {
+          this.#statistics.onRetry(closure);
+          this.#tell('retry', { name: closure.work.name, attempt, cause });
+        },
+        whyNowhere: (placement) => this.#engine.whyNowhere(placement),
+        onEvent: (...event) => {
+          if (event[0] !== 'disconnected' && event[0] !== 'reconnected') {
+            publishWorker(coordinator, ...event);
+          }
+          this.#tell(...event);
+        },
+      },
+    );
+    this.#noWorker = new NoWorkerWarning({
+      report: () => this.#engine.report(),
+      waiting: () => (this.rules.isOver ? 0 : this.queue.queued),
+    });
+    this.calls = this.#extension.makeCalls({
+      rules: this.rules,
+      resolver: this.resolver,
+      owner: {
+        coordinator,
+        events: beginClosureEvents(attachmentOf(coordinator)),
+        onSettled: (closure, outcome) => this.#statistics.onSettled(closure, outcome),
+      },
+      retries,
+      results: results && { place: results, definition: moduleFingerprint(module, definition) },
+      sharesMemory: () => this.#engine.sharesMemory === true,
+      whyNowhere: (placement) => this.#engine.whyNowhere(placement),
+      assertHeld: async () => await this.#engine.assertHeld?.(),
+      onPut: () => {
+        this.#wasBusy = true;
+        this.#noWorker.onPut();
+        this.#updateNeeded();
+      },
+      whyNoWorker: () => this.#noWorker.why(),
+      keepAlive: (promise) => this.wait(promise),
+    });
+    this.#engine = strategy.connect(this.rules);
+    this.#extension.connected(this.#engine);
+    used.add(strategy);
+    const stop = (): void => this.#stop(); // now, if the signal has aborted already
+    if (coordinator.shouldStop()) stop();
+    else coordinator.signal.addEventListener('abort', stop);
+    this.#updateNeeded();
+    this.#updateCapacity();
+  }
+
+  get engine(): E {
+    return this.#engine;
+  }
+
+  /** Why calls are refused; undefined while they are taken. */
+  get end(): End | undefined {
+    return this.queue.end;
+  }
+
+  /** Whether `close` has begun to end the workers. */
+  get isClosing(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  /** The state in a few words, for util.inspect. */
+  get facts(): string[] {
+    return [
+      this.rules.isOver ? 'ended' : 'running',
+      `${this.queue.queued} queued`,
+      `${this.queue.count('in-flight')} in flight`,
+      counted(this.#engine.workers.length, 'worker'),
+    ];
+  }
+
+  stats(): ClusterStats {
+    const { ready: completed, failed, cancelled } = this.#statistics.counts;
+    return {
+      queued: this.queue.queued + this.queue.count('delayed'),
+      held: this.queue.count('held'),
+      inFlight: this.queue.count('in-flight'),
+      completed,
+      failed,
+      cancelled,
+      retried: this.rules.retried,
+      queuedBytes: this.queue.queuedBytes,
+      functions: this.#statistics.functions,
+      utilization: this.#statistics.utilization(this.#engine.workers),
+      engine: this.#engine.stats(),
+    };
+  }
+
+  async ready(options: ReadyOptions | undefined): Promise<void> {
+    const known = ['timeoutMs', 'signal', 'onProgress'];
+    const { timeoutMs = READY_MS, signal, onProgress } = checkOptions('options', options, known);
+    checkDuration('options.timeoutMs', timeoutMs);
+    if (signal !== undefined) checkSignal('options.signal', signal);
+    if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
+    throwIfAborted(signal);
+    await this.wait(
+      whenReady({
+        report: () => {
+          const report = this.#engine.report();
+          // A worker that was not sent a data set yet reports that it is ready.
+          return this.#extension.isDefining ? { ...report, ready: false } : report;
+        },
+        whyNever: () => this.#whyNeverReady(),
+        interrupted: (error) => attachmentOf(this.coordinator).interrupted(error),
+        changes: this.changes,
+        timeoutMs,
+        signal,
+        onProgress,
+      }),
+    );
+  }
+
+  async resize(workers: number): Promise<void> {
+    checkInteger('workers', workers, 1, MAX_WORKERS);
+    if (this.#engine.resize === undefined) {
+      throw new FailedPreconditionError(
+        'Only a cluster with a LocalStrategy can be resized: start or end `allstop worker` processes instead',
+      );
+    }
+    const over = this.#whyNeverReady();
+    if (over !== undefined) {
+      const { why, cause, isStop } = over;
+      const error = new FailedPreconditionError(`The cluster cannot be resized: ${why}`, { cause });
+      throw isStop === true ? attachmentOf(this.coordinator).interrupted(error) : error;
+    }
+    const resized = this.#engine.resize(workers);
+    this.rules.failUnplaceable(this.#extension.waiting);
+    try {
+      await this.wait(resized);
+    } catch (error) {
+      this.rules.failUnplaceable(this.#extension.waiting); // the workers that it had begun are gone
+      throw error;
+    }
+  }
+
+  async close(options: CloseOptions | undefined): Promise<void> {
+    const { drainMs = 0 } = checkOptions('options', options, ['drainMs']);
+    checkDuration('options.drainMs', drainMs);
+    if (this.#closing === undefined) this.#engine.leave?.();
+    if (drainMs > 0) await this.wait(this.#drain(drainMs));
+    this.#closing ??= this.#close();
+    await this.wait(this.#closing);
+  }
+
+  /**
+   * Closes the pool at the coordinator's stop, when nothing is left to run, or after `drainMs`: until
+   * then it takes calls. `close` before takes the hook away.
+   */
+  closeAtStop(coordinator: Coordinator, drainMs: number): void {
+    const close = async (): Promise<void> => {
+      await within(drainMs, this.#untilEmpty(), () => {});
+      await this.close(undefined);
+    };
+    this.#hook = coordinator.onStop(close, { name: 'pool' });
+  }
+
+  /** A native thread may have stopped the pool since the event loop has turned. */
+  hearStop(): void {
+    if (this.coordinator.shouldStop()) void this.coordinator.signal; // reading it aborts it
+  }
+
+  /** Keeps the program alive until the promise has settled. */
+  async wait<T>(promise: Promise<T>): Promise<T> {
+    this.#waiting += 1;
+    this.#updateNeeded();
+    try {
+      return await promise;
+    } catch (error) {
+      giveFailure(error);
+      throw error;
+    } finally {
+      this.#waiting -= 1;
+      this.#updateNeeded();
+    }
+  }
+
+  /** Workers keep the program alive while a promise is pending or a function has not ended. */
+  #updateNeeded(): void {
+    const { queue } = this;
+    const idle = queue.count('held') + queue.count('waiting');
+    const needed = this.#waiting > 0 || queue.size > idle;
+    if (needed === this.#isNeeded || this.#engine === undefined) return;
+    this.#isNeeded = needed;
+    this.#engine.setNeeded(needed);
+  }
+
+  /** Does nothing in `strategy.connect()`, in which zone.js runs microtasks that are due later. */
+  #updateCapacity(): void {
+    if (this.#engine === undefined) return;
+    const { capacity } = this.#engine;
+    this.#statistics.setCapacity(capacity);
+    this.#noWorker.look(capacity > 0 || this.rules.isOver);
+  }
+
+  /** Whether nothing waits for room, is queued or in flight. */
+  get #isEmpty(): boolean {
+    return this.queue.size === 0 && this.#extension.waiting.length === 0;
+  }
+
+  /** @returns undefined as long as workers can still become ready */
+  #whyNeverReady(): NeverReady | undefined {
+    const ended = this.queue.end?.why;
+    if (ended !== undefined || !this.coordinator.shouldStop()) return ended;
+    const cause = this.coordinator.stopRecord?.error;
+    return { why: 'the cluster was stopped', cause, isStop: true };
+  }
+
+  /** Called after a stop: drops the queued closures and cancels those in flight. */
+  #stop(): void {
+    const error = stopError(this.coordinator);
+    const dropped = { state: 'cancelled', value: error } as const;
+    this.rules.end({ refusal: error, dropped }, this.coordinator.signal.reason);
+  }
+
+  /** Resolves when nothing is left to run, when the pool is over, or after `drainMs`. */
+  async #drain(drainMs: number): Promise<void> {
+    this.#drained ??= this.resolver.after(async () => {
+      this.queue.close({ refusal: new FailedPreconditionError('The cluster is closing') });
+      this.changes.notify();
+      await this.#untilEmpty();
+    });
+    await within(drainMs, this.#drained, () => {});
+  }
+
+  /** Resolves when nothing is left to run, or when the pool is over. */
+  async #untilEmpty(): Promise<void> {
+    await this.changes.until(() => this.#isEmpty || this.rules.isOver);
+    await this.calls.kept?.settled();
+  }
+
+  /** Emits an event when the present call has ended: a listener that throws disturbs nothing. */
+  #tell(...event: EngineEvent | ['retry', Retry] | ['idle']): void {
+    const pool = this.#pool;
+    if (pool.listenerCount(event[0]) === 0) return;
+    queueMicrotask(() => (pool.emit as (...what: typeof event) => boolean).call(pool, ...event));
+  }
+
+  #checkIdle(): void {
+    if (!this.#isEmpty) return;
+    this.changes.notify();
+    if (!this.#wasBusy) return;
+    this.#wasBusy = false;
+    this.#tell('idle');
+  }
+
+  async #close(): Promise<void> {
+    this.#hook?.[Symbol.dispose]();
+    const error = new CancelledError('The cluster was closed');
+    const dropped = { state: 'cancelled', value: error } as const;
+    const why = { why: 'the cluster is closed', cause: undefined };
+    this.rules.end({ refusal: clusterClosed(), dropped, why }, error);
+    await this.wait(this.changes.until(() => this.queue.size === 0));
+    this.#extension.close();
+    await this.calls.kept?.settled(); // what is being stored asks the engine
+    await this.#engine.close();
+    await this.calls.kept?.close();
+    this.coordinator.requestStop();
+  }
+}
