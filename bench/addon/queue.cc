@@ -5,6 +5,7 @@
 #include <allstop/allstop_node.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_bounded_queue.hpp>
 #include <cstdint>
 #include <cstring>
 #include <thread>

@@ -8,6 +8,7 @@
 // ended with EINTR, and the calls of the other threads.
 #include <algorithm>
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_interruptible.hpp>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_variable.hpp>
 #include <array>
 #include <cstdint>
 #include <limits>

@@ -59,7 +59,7 @@ function declarationsOf(header: string): { version: string; declarations: Declar
 }
 
 const recorded: Record<string, Declarations> = JSON.parse(read('test/fixtures/abi.json'));
-const header = ['allstop.h', 'allstop_queue.h', 'allstop_variable.h']
+const header = ['allstop_abi.h', 'allstop.h', 'allstop_queue.h', 'allstop_variable.h']
   .map((name) => read(`native/include/allstop/${name}`))
   .join('');
 const today = declarationsOf(header);

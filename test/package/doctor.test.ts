@@ -223,7 +223,7 @@ describe('a binary that is forbidden', () => {
 describe('a binary that loads', () => {
   it('of another version than the C header', () => {
     const { cli, packaged } = project();
-    const header = join(packaged, 'native/include/allstop/allstop.h');
+    const header = join(packaged, 'native/include/allstop/allstop_abi.h');
     const text = readFileSync(header, 'utf8');
     writeFileSync(header, text.replace(/(#define ALLSTOP_ABI_MINOR) \d+u/, '$1 999u'));
     expect(problems({ cli })).toMatchObject([

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "allstop/allstop.hpp"
+#include "allstop/allstop_bounded_queue.hpp"
 
 namespace find_duplicates {
 

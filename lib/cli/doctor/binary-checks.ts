@@ -86,7 +86,7 @@ function crashedCheck(crash: string): Check {
 
 /** The ABI version of allstop.h, the header against which native addons are compiled. */
 function headerAbi(): string {
-  const header = readFileSync(join(root(), 'native/include/allstop/allstop.h'), 'utf8');
+  const header = readFileSync(join(root(), 'native/include/allstop/allstop_abi.h'), 'utf8');
   const number = (name: string): string | undefined =>
     new RegExp(`^#define ALLSTOP_ABI_${name} (\\d+)u`, 'm').exec(header)?.[1];
   return `${number('MAJOR')}.${number('MINOR')}`;

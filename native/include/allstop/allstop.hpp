@@ -5,11 +5,17 @@
 /// RTTI.
 ///
 /// @code
-///   allstop::Coordinator coord(handle);  // from allstop_from_napi
-///   allstop::Thread hasher(coord, "hasher", [](const allstop::Coordinator& coord) {
+///   const allstop::Coordinator coord(handle);  // from allstop_from_napi
+///   allstop::Start(coord, "hasher", [](const allstop::Coordinator& coord) {
 ///     while (!coord.ShouldStop()) HashNextChunk();  // may throw
 ///   });
 /// @endcode
+///
+/// Here are Coordinator, Thread, Start, StopCallback and Registration, which most addons need. What
+/// else there is has a header of its own: allstop_bounded_queue.hpp, allstop_looper.hpp,
+/// allstop_queue_runner.hpp, allstop_interruptible.hpp, allstop_wait_until_stop.hpp,
+/// allstop_bridges.hpp (std::stop_source, a file descriptor), allstop_variable.hpp,
+/// allstop_tensorflow.hpp.
 ///
 /// The promises are those of allstop.h. Every function may be called on any thread, also after
 /// the JavaScript environment that gave the handle has ended, unless its comment restricts the
@@ -257,15 +263,6 @@ StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
 
 #undef ALLSTOP_HPP_CATCHES
 
-#include "allstop_bounded_queue.hpp"
-#include "allstop_bridges.hpp"
-#include "allstop_interruptible.hpp"
-#include "allstop_looper.hpp"
-#include "allstop_queue_runner.hpp"
 #include "allstop_registration.hpp"
-#include "allstop_runner.hpp"
-#include "allstop_tensorflow.hpp"
-#include "allstop_variable.hpp"
-#include "allstop_wait_until_stop.hpp"
 
 #endif  // ALLSTOP_ALLSTOP_HPP_

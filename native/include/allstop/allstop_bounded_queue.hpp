@@ -1,5 +1,5 @@
 /// @file allstop_bounded_queue.hpp
-/// allstop::BoundedQueue and its Item. Part of allstop.hpp, which includes it.
+/// allstop::BoundedQueue and its Item.
 #ifndef ALLSTOP_ALLSTOP_BOUNDED_QUEUE_HPP_
 #define ALLSTOP_ALLSTOP_BOUNDED_QUEUE_HPP_
 

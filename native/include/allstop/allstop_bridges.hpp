@@ -1,6 +1,6 @@
 /// @file allstop_bridges.hpp
 /// A stop for code that does not know allstop: as a std::stop_token, and as a file descriptor.
-/// Part of allstop.hpp, which includes it.
+///
 #ifndef ALLSTOP_ALLSTOP_BRIDGES_HPP_
 #define ALLSTOP_ALLSTOP_BRIDGES_HPP_
 

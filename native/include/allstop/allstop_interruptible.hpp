@@ -1,6 +1,5 @@
 /// @file allstop_interruptible.hpp
-/// allstop::Interruptible: a stop ends the system call in which a thread is blocked. Part of
-/// allstop.hpp, which includes it.
+/// allstop::Interruptible: a stop ends the system call in which a thread is blocked.
 #ifndef ALLSTOP_ALLSTOP_INTERRUPTIBLE_HPP_
 #define ALLSTOP_ALLSTOP_INTERRUPTIBLE_HPP_
 

@@ -1,6 +1,6 @@
 /// @file allstop_looper.hpp
 /// allstop::LooperThread, after TensorFlow's: a thread that calls a function at fixed intervals
-/// until a stop. Part of allstop.hpp, which includes it.
+/// until a stop.
 #ifndef ALLSTOP_ALLSTOP_LOOPER_HPP_
 #define ALLSTOP_ALLSTOP_LOOPER_HPP_
 

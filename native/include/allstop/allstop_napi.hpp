@@ -5,7 +5,7 @@
 ///   void Work(const Napi::CallbackInfo& info) {
 ///     const allstop::Coordinator coord = allstop::From(info[0]);
 ///     if (!coord) return;  // only without C++ exceptions: a JavaScript exception is pending
-///     allstop::Thread(coord, "work", DoWork).Detach();
+///     allstop::Start(coord, "work", DoWork);
 ///   }
 /// @endcode
 #ifndef ALLSTOP_ALLSTOP_NAPI_HPP_
@@ -16,8 +16,10 @@
 #include <string>
 
 #include "allstop.hpp"
+#include "allstop_bounded_queue.hpp"
 #include "allstop_node.h"
 #include "allstop_stop_flag.hpp"
+#include "allstop_variable.hpp"
 
 namespace allstop {
 namespace internal {

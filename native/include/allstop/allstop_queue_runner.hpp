@@ -1,6 +1,5 @@
 /// @file allstop_queue_runner.hpp
-/// allstop::QueueRunner, after TensorFlow's: threads that keep a queue filled. Part of
-/// allstop.hpp, which includes it.
+/// allstop::QueueRunner, after TensorFlow's: threads that keep a queue filled.
 ///
 /// The names and results are those of tensorflow/cc/training/queue_runner.h, with C++
 /// functions instead of the ops of a graph. "Ours" marks where a QueueRunner differs from

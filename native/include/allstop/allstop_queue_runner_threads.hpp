@@ -2,10 +2,6 @@
 /// The threads of a QueueRunner and what they share. Part of allstop_queue_runner.hpp, which
 /// includes it. Only QueueRunnerOptions and QueueOp are for you to use.
 
-// Before the include guard: allstop.hpp includes allstop_queue_runner.hpp, which needs the whole
-// of this file, also where this file is included first.
-#include "allstop.hpp"
-
 #ifndef ALLSTOP_ALLSTOP_QUEUE_RUNNER_THREADS_HPP_
 #define ALLSTOP_ALLSTOP_QUEUE_RUNNER_THREADS_HPP_
 
@@ -21,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "allstop.hpp"
 #include "allstop_bounded_queue.hpp"
 #include "allstop_runner.hpp"
 

@@ -1,6 +1,6 @@
 /// @file allstop_runner.hpp
 /// allstop::Runner, which tensorflow::Coordinator joins, and allstop::Status, the result of a
-/// join. Part of allstop.hpp, which includes it.
+/// join.
 #ifndef ALLSTOP_ALLSTOP_RUNNER_HPP_
 #define ALLSTOP_ALLSTOP_RUNNER_HPP_
 

@@ -1,6 +1,5 @@
 /// @file allstop_tensorflow.hpp
-/// TensorFlow's C++ Coordinator by name, on top of an allstop::Coordinator. Part of
-/// allstop.hpp, which includes it.
+/// TensorFlow's C++ Coordinator by name, on top of an allstop::Coordinator.
 ///
 /// The names, the status codes and the results are those of
 /// tensorflow/cc/training/coordinator.h. The stop is that of the allstop::Coordinator, so

@@ -1,5 +1,5 @@
 /// @file allstop_variable.hpp
-/// allstop::Variable. Part of allstop.hpp, which includes it.
+/// allstop::Variable.
 #ifndef ALLSTOP_ALLSTOP_VARIABLE_HPP_
 #define ALLSTOP_ALLSTOP_VARIABLE_HPP_
 

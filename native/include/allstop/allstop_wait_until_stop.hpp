@@ -1,6 +1,5 @@
 /// @file allstop_wait_until_stop.hpp
-/// allstop::WaitUntilStop: a wait at a condition variable of yours that a stop ends. Part of
-/// allstop.hpp, which includes it.
+/// allstop::WaitUntilStop: a wait at a condition variable of yours that a stop ends.
 #ifndef ALLSTOP_ALLSTOP_WAIT_UNTIL_STOP_HPP_
 #define ALLSTOP_ALLSTOP_WAIT_UNTIL_STOP_HPP_
 

@@ -7,6 +7,7 @@
 #include <allstop/allstop_node.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_interruptible.hpp>
 #include <allstop/allstop_threadsafe_function.hpp>
 #include <atomic>
 #include <cerrno>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_bounded_queue.hpp>
 #include <atomic>
 #include <cstdint>
 #include <cstring>

@@ -3,6 +3,7 @@
 #include <allstop/allstop_node.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_variable.hpp>
 #include <cstdint>
 #include <string>
 #include <thread>

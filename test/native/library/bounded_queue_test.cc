@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_bounded_queue.hpp>
 #include <limits>
 #include <string>
 #include <vector>

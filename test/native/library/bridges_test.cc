@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_bridges.hpp>
 
 #if !defined(_WIN32)
 #include <fcntl.h>

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_bounded_queue.hpp>
+#include <allstop/allstop_looper.hpp>
+#include <allstop/allstop_tensorflow.hpp>
 #include <chrono>
 #include <stdexcept>
 #include <utility>

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_bridges.hpp>
+#include <allstop/allstop_interruptible.hpp>
 #include <cerrno>
 #include <chrono>
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_interruptible.hpp>
 #include <atomic>
 #include <chrono>
 #include <future>

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_looper.hpp>
 #include <cmath>
 #include <cstddef>
 #include <cstring>

@@ -1,5 +1,6 @@
 // A plugin that links the library: plugin_test.cc loads and unloads it.
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_interruptible.hpp>
 
 // Leaves a deadline behind, which calls `on_stop`, and gives a thread a guard for a moment.
 extern "C" __attribute__((visibility("default"))) bool plugin_run(void (*on_stop)(void*),

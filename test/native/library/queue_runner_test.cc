@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_bounded_queue.hpp>
+#include <allstop/allstop_queue_runner.hpp>
+#include <allstop/allstop_tensorflow.hpp>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_runner.hpp>
+#include <allstop/allstop_tensorflow.hpp>
 #include <atomic>
 #include <limits>
 #include <memory>

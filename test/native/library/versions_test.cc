@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_interruptible.hpp>
+#include <allstop/allstop_tensorflow.hpp>
 #include <cstddef>
 #include <cstring>
 #include <memory>

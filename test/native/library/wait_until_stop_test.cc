@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_wait_until_stop.hpp>
 #include <condition_variable>
 #include <future>
 #include <mutex>
