@@ -44,6 +44,34 @@ const scenarios = {
     assert.equal(addon.seen(), 'TypeError: disk gone');
   },
 
+  async 'a join blocks until the threads have ended, and says why they were stopped'() {
+    const addon = loadAddon();
+    const coord = new Coordinator();
+    addon.wait(coord);
+    addon.joins(coord);
+    coord.requestStop(new TypeError('disk gone'));
+    await until(() => addon.calls() === 1);
+    assert.equal(addon.seen(), 'ERR_ALLSTOP_STOPPED_BY_ERROR');
+  },
+
+  async 'a join waits for registered work of another thread'() {
+    const addon = loadAddon();
+    const coord = new Coordinator();
+    addon.registers(coord);
+    assert.deepEqual(aliveThreads(coord), ['task']);
+    coord.requestStop();
+    await coord.join();
+    assert.equal(addon.calls(), 1);
+  },
+
+  async 'registered work that fails is the error of the stop'() {
+    const addon = loadAddon();
+    const coord = new Coordinator();
+    addon.registersAndFails(coord);
+    await assert.rejects(coord.join(), { message: 'no route' });
+    assert.equal(coord.stopRecord.requester.threadName, 'task');
+  },
+
   async 'a panic is the error of the stop'() {
     const addon = loadAddon();
     const coord = new Coordinator();

@@ -131,9 +131,10 @@ impl Coordinator {
     /// Blocks until a stop is requested, for at most `timeout`; None: without a limit. True if
     /// there was a stop, even if it has been cleared since. Never on a JavaScript thread.
     pub fn wait_for_stop(&self, timeout: Option<Duration>) -> bool {
-        let ms = timeout.map_or(f64::INFINITY, |timeout| timeout.as_secs_f64() * 1000.0);
         // SAFETY: self owns a reference.
-        unsafe { (self.table().wait_for_stop)(self.handle.state, ms) == sys::ALLSTOP_OK }
+        unsafe {
+            (self.table().wait_for_stop)(self.handle.state, in_ms(timeout)) == sys::ALLSTOP_OK
+        }
     }
 
     /// A coordinator that stops when this one stops, and not the other way round. None without
@@ -167,31 +168,69 @@ impl Coordinator {
     /// `panic = "abort"` it ends the process. `f` and its captures are dropped before the thread
     /// counts as ended. If the system has no thread to give, that is the error of the stop.
     pub fn spawn(&self, name: &str, f: impl FnOnce(&Coordinator) + Send + 'static) {
-        let mut thread = ptr::null_mut();
-        let named = sys::allstop_string::of(name);
-        // SAFETY: self owns a reference, and the name is valid during the call.
-        let status =
-            unsafe { (self.table().thread_register)(self.handle.state, named, 0, &mut thread) };
-        if status != sys::ALLSTOP_OK {
+        let Ok(registration) = self.register(name) else {
             let _ = self.request_stop_with(&Error::new("A thread could not be registered"));
             return;
-        }
-        let registration = Registration {
-            coord: self.clone(),
-            thread,
         };
+        let unstarted = Unstarted(Some(registration));
         let started = std::thread::Builder::new()
             .name(name.replace('\0', ""))
             .spawn(move || {
-                let registration = registration; // all of it, not its fields
-                                                 // SAFETY: the token is valid until Registration::end.
-                unsafe { (registration.coord.table().thread_enter)(registration.thread) };
+                let mut unstarted = unstarted; // all of it, not its field
+                let Some(registration) = unstarted.0.take() else {
+                    return;
+                };
+                registration.enter();
                 match catch_unwind(AssertUnwindSafe(|| f(&registration.coord))) {
-                    Ok(()) => registration.end(None),
-                    Err(payload) => registration.end(Some(&of_panic(payload))),
+                    Ok(()) => drop(registration),
+                    Err(payload) => registration.fail(&of_panic(payload)),
                 }
             });
         drop(started); // on failure the registration has ended with an error, else let go of it
+    }
+
+    /// Registers a piece of work that another party's thread does: a task of tokio, of a thread
+    /// pool, of libuv. Until the result is dropped or fails, a join waits for the work, and
+    /// `explain()` names it.
+    ///
+    /// ```no_run
+    /// # struct Pool; impl Pool { fn spawn<T>(&self, _: T) {} }
+    /// # fn start(coord: &allstop::Coordinator, tokio: &Pool) -> Result<(), allstop::Status> {
+    /// let registration = coord.register("download")?;
+    /// let stopped = coord.stopped();
+    /// tokio.spawn(async move {
+    ///     stopped.await; // or `tokio::select!` with the work
+    ///     drop(registration); // or registration.fail(&error)
+    /// });
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Status::RESOURCE_EXHAUSTED`]: there is no memory.
+    pub fn register(&self, name: &str) -> Result<Registration, Status> {
+        let mut thread = ptr::null_mut();
+        let named = sys::allstop_string::of(name);
+        // SAFETY: self owns a reference, and the name is valid during the call.
+        Status::check(unsafe {
+            (self.table().thread_register)(self.handle.state, named, 0, &mut thread)
+        })?;
+        Ok(Registration {
+            coord: self.clone(),
+            thread,
+        })
+    }
+
+    /// Blocks until all registered threads have ended; after a stop for at most `grace_period`
+    /// (None: without a limit). Never on a JavaScript thread, where `await coord.join()` is.
+    ///
+    /// # Errors
+    /// [`Status::STOPPED_BY_ERROR`]: read it with [`Coordinator::stop_error`].
+    /// [`Status::STRAGGLERS`]: threads were alive after the grace period.
+    /// [`Status::SELF_JOIN`]: the calling thread is registered itself.
+    pub fn join(&self, grace_period: Option<Duration>) -> Result<(), Status> {
+        // SAFETY: self owns a reference.
+        Status::check(unsafe { (self.table().join)(self.handle.state, in_ms(grace_period), 0) })
     }
 
     /// Calls `f` once: on the thread that requests a stop, before that request returns; at once if
@@ -209,37 +248,59 @@ impl Coordinator {
     }
 }
 
-/// The registration of a thread.
-struct Registration {
+/// The registration of a piece of work: [`Coordinator::register`]. Dropping it ends it, on any
+/// thread.
+#[must_use = "dropping the Registration ends it"]
+pub struct Registration {
     coord: Coordinator,
     thread: *mut sys::allstop_thread,
 }
 
-// SAFETY: allstop_thread_done may be called on any thread.
+// SAFETY: allstop_thread_done and allstop_thread_enter may be called on any thread.
 unsafe impl Send for Registration {}
+// SAFETY: enter, the only function of a shared reference, may be called on any thread.
+unsafe impl Sync for Registration {}
 
 impl Registration {
-    fn end(mut self, error: Option<&Error>) {
+    /// Tells the coordinator that the calling thread does the work: a stop that it requests names
+    /// the work. For work that stays on one thread, so not in a future that moves.
+    pub fn enter(&self) {
+        // SAFETY: the token is this object's own, and has not ended.
+        unsafe { (self.coord.table().thread_enter)(self.thread) };
+    }
+
+    /// Ends the registration with an error, which requests a stop.
+    pub fn fail(mut self, error: &Error) {
         let thread = std::mem::replace(&mut self.thread, ptr::null_mut());
-        match error {
-            // SAFETY: the token is this object's own, and ended once.
-            None => unsafe { (self.coord.table().thread_done)(thread, ptr::null()) },
-            Some(error) => {
-                error.with_view(|view| unsafe { (self.coord.table().thread_done)(thread, view) })
-            }
-        }
+        // SAFETY: the token is this object's own, and ended once.
+        error.with_view(|view| unsafe { (self.coord.table().thread_done)(thread, view) });
     }
 }
 
 impl Drop for Registration {
-    // Not ended: the thread could not be started, and the function that owns this is dropped.
     fn drop(&mut self) {
         if !self.thread.is_null() {
-            let error = Error::new("A thread could not be started: the system has none to give");
             // SAFETY: as above.
-            error.with_view(|view| unsafe { (self.coord.table().thread_done)(self.thread, view) });
+            unsafe { (self.coord.table().thread_done)(self.thread, ptr::null()) };
         }
     }
+}
+
+/// Of a thread that has not started yet. If the system has none to give, this is dropped.
+struct Unstarted(Option<Registration>);
+
+impl Drop for Unstarted {
+    fn drop(&mut self) {
+        if let Some(registration) = self.0.take() {
+            registration.fail(&Error::new(
+                "A thread could not be started: the system has none to give",
+            ));
+        }
+    }
+}
+
+fn in_ms(time: Option<Duration>) -> f64 {
+    time.map_or(f64::INFINITY, |time| time.as_secs_f64() * 1000.0)
 }
 
 fn of_panic(payload: Box<dyn Any + Send>) -> Error {

@@ -159,6 +159,32 @@ fn child(coord: Coordinator) {
     });
 }
 
+/// The join of a thread that is not registered: the scenario has no other here.
+fn joins(coord: Coordinator) {
+    thread::spawn(move || {
+        let status = coord.join(None).expect_err("the stop has an error");
+        *SEEN.lock().unwrap() = status.name().to_owned();
+        CALLS.fetch_add(1, Ordering::SeqCst);
+    });
+}
+
+fn registers(coord: Coordinator) {
+    let registration = coord.register("task").unwrap();
+    thread::spawn(move || {
+        block_on(coord.stopped());
+        CALLS.fetch_add(1, Ordering::SeqCst);
+        drop(registration);
+    });
+}
+
+fn registers_and_fails(coord: Coordinator) {
+    let registration = coord.register("task").unwrap();
+    thread::spawn(move || {
+        registration.enter();
+        registration.fail(&Error::new("no route"));
+    });
+}
+
 fn layout(coord: Coordinator) {
     // SAFETY: the table is one of a package whose version is that of the crate.
     let table = unsafe { &*coord.as_raw().table };
@@ -183,6 +209,9 @@ const FUNCTIONS: &[Named] = &[
     (b"onStopDropped\0", on_stop_dropped),
     (b"onStopDropsItself\0", on_stop_drops_itself),
     (b"child\0", child),
+    (b"joins\0", joins),
+    (b"registers\0", registers),
+    (b"registersAndFails\0", registers_and_fails),
     (b"layout\0", layout),
 ];
 
