@@ -123,8 +123,9 @@ inline bool ReportNapiError(const Coordinator& coord, Report report, void* conte
     const bool is_here =
         table != nullptr && ALLSTOP_HAS(table, on_js_thread) && table->on_js_thread() != 0;
     if (!is_here) {
-      // Neither read nor destroyed here: both call Node-API, which another thread must not do. So
-      // the exception stays in memory for ever.
+      // Neither read nor destroyed here: what() reads the message by Node-API, and the destructor
+      // deletes a reference, which another thread must not do. So the text is fixed, and the
+      // exception stays in memory for ever.
       static_cast<void>(new std::exception_ptr(std::current_exception()));
       described.native_type = allstop_str("Napi::Error");
       described.message = allstop_str("an error of JavaScript, thrown on a native thread");
