@@ -2,8 +2,9 @@
 
 const made = new WeakMap<AbortSignal, DOMException>();
 
-/** The reason of a signal that has aborted: an AbortError, always the same, if it has none. */
-export function reasonOfAbort(signal: AbortSignal): unknown {
+/** The reason of a signal that has aborted: an AbortError, always the same, if it has none. Without a signal: undefined. */
+export function reasonOfAbort(signal: AbortSignal | undefined): unknown {
+  if (signal === undefined) return undefined;
   const { reason } = signal;
   if (reason !== undefined) return reason;
   let error = made.get(signal);

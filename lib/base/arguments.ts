@@ -143,7 +143,7 @@ function readOptions(given: object, known: readonly string[]): object {
   const options = Object.create(null) as Record<string, unknown>;
   for (const name of known) {
     if (!(name in given) || isOfAllObjects(given, name)) continue;
-    options[name] = (given as Record<string, unknown>)[name];
+    options[name] = Reflect.get(given, name);
   }
   return options;
 }

@@ -24,9 +24,14 @@ export function attempt<T>(read: () => T): T | undefined {
   }
 }
 
+/** The value of a property. @returns undefined if there is none, or if its getter throws */
+export function fieldOf(value: unknown, key: PropertyKey): unknown {
+  return attempt((): unknown => Reflect.get(Object(value), key, value));
+}
+
 /** Whether `await` would wait for `value`. Throws what a getter of its `then` throws. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return isObject(value) && typeof (value as { then?: unknown }).then === 'function';
+  return isObject(value) && typeof Reflect.get(value, 'then') === 'function';
 }
 
 export function textOf(value: unknown): string | undefined {
@@ -35,13 +40,13 @@ export function textOf(value: unknown): string | undefined {
 
 /** The `message` of an error, or of another object that has one; any other value as a string. */
 export function messageOf(value: unknown): string {
-  const message = isObject(value) ? textOf(attempt(() => (value as Error).message)) : undefined;
+  const message = isObject(value) ? textOf(fieldOf(value, 'message')) : undefined;
   return message ?? attempt(() => String(value)) ?? typeof value;
 }
 
 /** The `code` of a thrown value, if the code is a string or a number. */
 export function codeOf(value: unknown): string | number | undefined {
-  const code = attempt(() => (value as { code?: unknown }).code);
+  const code = fieldOf(value, 'code');
   return typeof code === 'string' || typeof code === 'number' ? code : undefined;
 }
 
@@ -69,7 +74,7 @@ export function chainOf(value: object): string[] {
 /** Whether `named` contains a constructor name, the `name` or the `code` of `value`. */
 export function isOfType(value: unknown, named: readonly string[]): boolean {
   if (!isObject(value)) return false;
-  const names: unknown[] = [...chainOf(value), attempt(() => (value as Error).name), codeOf(value)];
+  const names: unknown[] = [...chainOf(value), fieldOf(value, 'name'), codeOf(value)];
   return names.some((name) => named.includes(String(name)));
 }
 
@@ -83,7 +88,7 @@ export function describe(value: unknown): string {
 
 /** The text that takes the place of a value that cannot be sent to another thread. */
 export function marker(value: unknown, why?: unknown): string {
-  const reason = textOf(attempt(() => (why as Error).message)) ?? 'it cannot be cloned';
+  const reason = textOf(fieldOf(why, 'message')) ?? 'it cannot be cloned';
   return `[allstop: not carried: ${describe(value)} (${reason})]`;
 }
 

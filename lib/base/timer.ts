@@ -67,7 +67,7 @@ export function within<T, L>(
       if (signal !== undefined) removeAbortListener(signal, onAbort);
       settle();
     };
-    const onAbort = (): void => end(() => reject(reasonOfAbort(signal as AbortSignal) as Error));
+    const onAbort = (): void => end(() => reject(reasonOfAbort(signal) as Error));
     const late = (): void =>
       end(() => resolve((ms === 0 ? turn() : Promise.resolve()).then(onLate)));
     const timer = ms === 0 ? undefined : new Timer(ms, late);
@@ -77,7 +77,7 @@ export function within<T, L>(
     if (signal !== undefined) addAbortListener(signal, onAbort);
     promise.then(
       (value) => end(() => resolve(value)),
-      (error: unknown) => end(() => reject(error as Error)),
+      (error: Error) => end(() => reject(error)),
     );
   });
 }

@@ -142,7 +142,7 @@ export class Coordinator implements AsyncDisposable {
 
   static #adopt(attachment: Attachment): Coordinator {
     const existing = attachment.coordinator;
-    if (existing !== undefined) return existing as Coordinator;
+    if (existing instanceof Coordinator) return existing;
     adopted = attachment;
     try {
       return new Coordinator();

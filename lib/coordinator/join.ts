@@ -161,7 +161,7 @@ async function threadsEnd(
     const onAbort = (): void => {
       end();
       native.abandonJoin(id);
-      reject(reasonOfAbort(signal as AbortSignal));
+      reject(reasonOfAbort(signal));
     };
     if (signal) addAbortListener(signal, onAbort);
     const unfollow = follow(attachment, progress);

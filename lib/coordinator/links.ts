@@ -22,7 +22,7 @@ import {
   outOfRange,
 } from '../base/arguments.ts';
 import { builtin } from '../base/builtins.ts';
-import { isError, messageOf } from '../base/thrown-value.ts';
+import { fieldOf, isError, messageOf } from '../base/thrown-value.ts';
 import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import { DeadlineExceededError, UnavailableError } from '../errors/errors.ts';
 import { encode } from '../record/encoded-error.ts';
@@ -72,7 +72,7 @@ export function callSite(caller: (...args: never[]) => unknown): string {
 
 /** By the name: Node, DOM and this package have different AbortErrors, and each realm its own. */
 function isAbortError(reason: unknown): boolean {
-  return holds(() => (reason as Error).name === 'AbortError');
+  return fieldOf(reason, 'name') === 'AbortError';
 }
 
 export function stopOnAbort(

@@ -139,7 +139,7 @@ function tellOfLostBodies(): void {
 /** A program that a signal ended must not look like one that was done. */
 function exitAsSignalled(attachment: Attachment): void {
   const requester = attachment.native.record()?.requester;
-  if (requester?.via !== 'signal') return;
-  const number = builtin('node:os').constants.signals[requester.signal as NodeJS.Signals];
-  if (number !== undefined) failWith(128 + number);
+  if (requester?.via !== 'signal' || requester.signal === '') return;
+  const number: number | undefined = builtin('node:os').constants.signals[requester.signal];
+  if (number !== undefined) failWith(128 + number); // else of another platform
 }

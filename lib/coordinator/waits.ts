@@ -50,7 +50,7 @@ export function waitForStop(
       void settled.then(end); // `end` takes time, so the code that awaits the wait goes on first
     };
     const onAbort = (): void => {
-      reject(reasonOfAbort(signal as AbortSignal));
+      reject(reasonOfAbort(signal));
       end();
     };
     const timer = new Timer(timeoutMs, () => {

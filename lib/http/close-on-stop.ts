@@ -10,6 +10,7 @@ import {
   invalidType,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
+import { fieldOf } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
@@ -61,7 +62,7 @@ function checkServer(server: unknown): asserts server is Server {
 
 /** Whether `error` says that the server was closed before. */
 function saysClosedBefore(error: unknown): boolean {
-  return holds(() => (error as NodeJS.ErrnoException).code === 'ERR_SERVER_NOT_RUNNING');
+  return fieldOf(error, 'code') === 'ERR_SERVER_NOT_RUNNING';
 }
 
 class Closing implements ServerClosing {

@@ -59,7 +59,7 @@ export type NativeRequester = {
   threadId: number;
   pid: number;
   stack: string;
-  signal: string;
+  signal: NodeJS.Signals | '';
   at: number;
 };
 
@@ -71,7 +71,7 @@ export type RequesterOptions = {
   threadName?: string;
   threadId?: number;
   pid?: number;
-  signal?: string;
+  signal?: NodeJS.Signals | '';
   /** When another process requested the stop: milliseconds since 1970, by its clock. */
   at?: number;
   /** The call site. A function is called after all waiting threads have been woken. */

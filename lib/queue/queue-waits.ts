@@ -160,7 +160,7 @@ export class QueueWaits {
         if (signal !== undefined) removeAbortListener(signal, onAbort);
       };
       const onAbort = (): void => {
-        reject(reasonOfAbort(signal as AbortSignal));
+        reject(reasonOfAbort(signal));
         end();
         unlisten();
       };

@@ -12,6 +12,7 @@ import {
   chains,
   codeOf,
   describe,
+  fieldOf,
   isError,
   isObject,
   textOf,
@@ -140,10 +141,10 @@ function headerOf(id: string, value: unknown): Header {
   if (!isObject(value)) return header;
   header.chain = chainOf(value);
   const fallback = attempt(() => isError(value)) ? 'Error' : 'Object';
-  header.name = textOf(attempt(() => (value as Error).name)) ?? header.chain[0] ?? fallback;
-  header.message = textOf(attempt(() => (value as Error).message)) ?? header.message;
-  header.stack = textOf(attempt(() => (value as Error).stack)) ?? '';
-  header.nativeType = textOf(attempt(() => (value as NativeError).nativeType)) ?? '';
+  header.name = textOf(fieldOf(value, 'name')) ?? header.chain[0] ?? fallback;
+  header.message = textOf(fieldOf(value, 'message')) ?? header.message;
+  header.stack = textOf(fieldOf(value, 'stack')) ?? '';
+  header.nativeType = textOf(fieldOf(value, 'nativeType')) ?? '';
   header.code = String(codeOf(value) ?? '');
   return header;
 }
@@ -154,7 +155,7 @@ function causeOf(value: unknown): Uint8Array | undefined {
   let current = value;
   while (isObject(current) && causes.length < MAX_CAUSES) {
     const outer = current;
-    current = attempt(() => (outer as Error).cause);
+    current = fieldOf(outer, 'cause');
     const isEnd = current === undefined || current === null;
     if (isEnd || current === value || causes.includes(current)) break;
     causes.push(current);

@@ -15,6 +15,7 @@ import {
   chains,
   codeOf,
   describe,
+  fieldOf,
   isError,
   isObject,
   marker,
@@ -73,7 +74,7 @@ function hidesState(value: object): boolean {
  */
 function isConversion(value: object, key: string): boolean {
   if (key !== 'toString' && key !== 'valueOf') return false;
-  return typeof attempt(() => (value as Record<string, unknown>)[key]) === 'function';
+  return typeof fieldOf(value, key) === 'function';
 }
 
 /**
@@ -174,7 +175,7 @@ class Packer {
   #property(of: object, key: string): unknown {
     let value: unknown;
     try {
-      value = (of as Record<string, unknown>)[key];
+      value = Reflect.get(of, key);
     } catch (why) {
       return marker(`property ${key}`, why);
     }
@@ -364,7 +365,7 @@ class Unpacker {
       for (const item of items) value.add(this.#value(item));
     } else {
       for (const key of Object.keys(value)) {
-        const item = (value as Record<string, unknown>)[key];
+        const item: unknown = Reflect.get(value, key);
         const restored = this.#value(item);
         if (restored !== item) define(value, key, restored);
       }

@@ -5,7 +5,7 @@
  */
 
 import { define } from '../base/define.ts';
-import { attempt, isObject } from '../base/thrown-value.ts';
+import { fieldOf, isObject } from '../base/thrown-value.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import { AbortError } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
@@ -103,10 +103,10 @@ export function echoes(value: unknown): { ids: string[]; abortIds: string[]; bar
       }
     }
     // Only an AbortError stands for its cause; further causes may be errors of any class.
-    if (!wrapped && attempt(() => (current as Error).name) !== 'AbortError') break;
+    if (!wrapped && fieldOf(current, 'name') !== 'AbortError') break;
     wrapped = true;
     const outer = current;
-    current = attempt(() => (outer as Error).cause);
+    current = fieldOf(outer, 'cause');
   }
   return { ids, abortIds, bare };
 }

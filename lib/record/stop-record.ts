@@ -89,7 +89,7 @@ export function toRequester(from: NativeRequester): StopRequester {
     ...(host !== undefined && { host }),
     ...(worker !== undefined && { worker }),
     ...(from.stack !== '' && { stack: from.stack }),
-    ...(from.signal !== '' && { signal: from.signal as NodeJS.Signals }),
+    ...(from.signal !== '' && { signal: from.signal }),
   };
 }
 

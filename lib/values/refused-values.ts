@@ -1,6 +1,6 @@
 /** The errors for values that a serializer refuses: they name the part for which it does. */
 
-import { attempt, isObject } from '../base/thrown-value.ts';
+import { attempt, fieldOf, isObject } from '../base/thrown-value.ts';
 import { partsOf } from './walk.ts';
 
 export type Part = {
@@ -15,7 +15,7 @@ const MOST_LEVELS = 64;
 
 /** Whether a serializer has refused a value; another error is one of a getter, or a RangeError. */
 export function isDataCloneError(error: unknown): error is DOMException {
-  return isObject(error) && attempt(() => (error as Error).name) === 'DataCloneError';
+  return isObject(error) && fieldOf(error, 'name') === 'DataCloneError';
 }
 
 /**

@@ -53,7 +53,7 @@ class Copier {
     for (const key of keys) {
       const property = Object.getOwnPropertyDescriptor(from, key);
       if (property === undefined || !('value' in property) || key === '__proto__') return false;
-      const { value } = property as { value: unknown };
+      const { value }: { value?: unknown } = property;
       const bytes = bytesOfPrimitive(value);
       let own = value;
       if (bytes === undefined) {

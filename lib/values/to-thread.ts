@@ -55,7 +55,7 @@ function giveSpare(buffer: ArrayBuffer): void {
   if (byteLength <= FEW_BYTES || byteLength > MOST_SPARE_BYTES) return;
   spare.push(buffer);
   spareBytes += byteLength;
-  while (spareBytes > MOST_SPARE_BYTES) spareBytes -= (spare.shift() as ArrayBuffer).byteLength;
+  while (spareBytes > MOST_SPARE_BYTES) spareBytes -= spare.shift()?.byteLength ?? spareBytes;
 }
 
 /**

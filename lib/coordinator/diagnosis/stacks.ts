@@ -14,6 +14,7 @@
 
 import type { Session } from 'node:inspector';
 import { isMainThread, threadId as ownThreadId } from 'node:worker_threads';
+import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 
 /** What one thread has answered. */
@@ -167,7 +168,7 @@ export async function askThreads(timeoutMs: number): Promise<Asked> {
     await Promise.race([Promise.all(pending), isOver]);
     return { threads, why: 'the inspector does not know it: it is starting, or has ended' };
   } catch (error) {
-    return { threads, why: `node:inspector cannot be used: ${(error as Error).message}` };
+    return { threads, why: `node:inspector cannot be used: ${messageOf(error)}` };
   } finally {
     timer?.clear();
     if (session !== undefined) {

@@ -5,6 +5,7 @@
 
 import { isMainThread } from 'node:worker_threads';
 import { ownExitCode } from '../../base/exit-code.ts';
+import { fieldOf } from '../../base/thrown-value.ts';
 import { onFirstUse } from '../../native/doorbell.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
@@ -46,7 +47,7 @@ function isGone(pid: number): boolean {
     process.kill(pid, 0);
     return false;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+    return fieldOf(error, 'code') === 'ESRCH';
   }
 }
 

@@ -8,7 +8,7 @@ import type { ChildProcess } from 'node:child_process';
 import { Worker } from 'node:worker_threads';
 import { holds, invalidType, nameOf } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
-import { isThenable } from '../../base/thrown-value.ts';
+import { fieldOf, isThenable } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
 import { THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
@@ -216,7 +216,7 @@ export function register(
 }
 
 function isCustom(thread: object): thread is { join(): PromiseLike<unknown> } {
-  return holds(() => typeof (thread as { join?: unknown }).join === 'function');
+  return typeof fieldOf(thread, 'join') === 'function';
 }
 
 function beginWatch(
