@@ -4,6 +4,7 @@
  * that refuses the connection counts as answering.
  */
 
+import { codeOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { type Explanation, unregistered } from '../../errors/phases.ts';
 import { dial, lookUp, splitAddress } from '../connection/dns-tcp.ts';
@@ -82,20 +83,18 @@ export class AddressChecks {
   }
 }
 
-const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code);
-
 /** @param task - has an address */
 async function explain(task: ClusterTask, signal: AbortSignal): Promise<Explanation> {
   const { host, port = PORT } = splitAddress(task.address as string);
   try {
     await lookUp(host, TIMEOUT_MS);
   } catch (error) {
-    return unregistered.hostUnknown(host, codeOf(error));
+    return unregistered.hostUnknown(host, String(codeOf(error)));
   }
   try {
     (await dial(host, port, TIMEOUT_MS, signal)).destroy();
   } catch (error) {
-    const code = codeOf(error);
+    const code = String(codeOf(error));
     const isAlive = code === 'ECONNREFUSED' || code === 'ECONNRESET';
     if (!isAlive) return unregistered.hostSilent(host, code, task.workerStart);
   }

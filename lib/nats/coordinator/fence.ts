@@ -13,10 +13,13 @@
 
 import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
+import { attempt, codeOf } from '../../base/thrown-value.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { load } from '../connection/connection.ts';
+import { chainOf } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { openJetStream } from '../connection/jetstream.ts';
+import { type Guard, isCount, isMaybe, isNumber, isRecord, isText } from '../wire/shapes.ts';
 
 /** The content of the key. `ended`: when the run closed its cluster; unset if it lives, or died. */
 export type Run = {
@@ -209,32 +212,29 @@ export async function holderOf(
   return entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
 }
 
+const isRun: Guard<Run> = isRecord<Run>({
+  run: isText,
+  token: isCount,
+  host: isText,
+  pid: isNumber,
+  since: isText,
+  ended: isMaybe(isText),
+});
+
 function parseRun(bytes: Uint8Array): Run | undefined {
-  try {
-    const value = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<Run> | null;
-    const { run, token, host, pid, since, ended } = value ?? {};
-    const isRun =
-      typeof run === 'string' &&
-      Number.isSafeInteger(token) &&
-      typeof host === 'string' &&
-      typeof pid === 'number' &&
-      typeof since === 'string' &&
-      ['string', 'undefined'].includes(typeof ended);
-    return isRun ? (value as Run) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = attempt<unknown>(() => JSON.parse(Buffer.from(bytes).toString('utf8')));
+  return isRun(value) ? value : undefined;
 }
 
 /** Whether the bucket is missing. To a direct get, the server then replies 'no responders'. */
 function isNoBucket(error: unknown): boolean {
-  const { code, name, cause } = error as { code?: unknown; name?: unknown; cause?: unknown };
-  const isUnknown = code === 10059 || name === 'StreamNotFoundError' || name === 'NoResponders';
-  return isUnknown || (typeof cause === 'object' && cause !== null && isNoBucket(cause));
+  return chainOf(error).some(
+    ({ code, name }) => code === 10059 || name === 'StreamNotFoundError' || name === 'NoResponders',
+  );
 }
 
 /** Whether the key has changed since it was read (JetStream: wrong last sequence). */
 function isConflict(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code;
+  const code = codeOf(error);
   return code === 10071 || code === 10164; // 10164: the same, without the sequence number
 }

@@ -9,6 +9,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Timer, within } from '../../base/timer.ts';
 import { absent, type Explanation, type Loss, lost, silent } from '../../errors/phases.ts';
+import { chainOf } from '../connection/connection-failure.ts';
 import { json, type Probe, type ProbeReply, parseProbeReply } from '../wire/control-messages.ts';
 import type { Session } from './session.ts';
 
@@ -189,6 +190,5 @@ async function answersSoon(nats: NatsConnection): Promise<boolean> {
 
 /** Whether the server has said that nobody listens at the subject. */
 function isNoResponders(error: unknown): boolean {
-  const { cause, name } = (error ?? {}) as { cause?: { name?: unknown }; name?: unknown };
-  return name === 'NoResponders' || cause?.name === 'NoResponders';
+  return chainOf(error).some(({ name }) => name === 'NoResponders');
 }
