@@ -11,8 +11,8 @@ export const mutants = {
       },
       {
         file: 'pool/workers/feeding.ts',
-        from: "if (taker.running > 0 && this.#host.isSuspectNext(taker)) return 'suspect';",
-        to: '',
+        from: 'if (taker.running > 0 && ',
+        to: 'if (taker.running < 0 && ',
       },
     ],
   },
