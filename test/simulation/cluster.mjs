@@ -151,9 +151,11 @@ class Scene {
     return this.#network;
   }
 
-  get #connect() {
+  /** @param names - of the servers that are known there; all, if left out */
+  #connect(names) {
+    const known = this.#servers.filter(({ name }) => names?.includes(name) ?? true);
     return {
-      servers: this.#servers.map(({ address }) => address),
+      servers: known.map(({ address }) => address),
       connect: () => ({ user: 'u', pass: this.#secret }),
     };
   }
@@ -170,11 +172,11 @@ class Scene {
     });
   }
 
-  _program({ works, onHeld }, name) {
+  _program({ works, onHeld, servers }, name) {
     const start = async (machine) => {
       const { replicas, lostAfterMs } = this.#plan;
       const strategy = {
-        ...this.#connect,
+        ...this.#connect(servers),
         cluster: CLUSTER,
         module: new URL('./program.mjs', import.meta.url),
         definition: 'v1',
@@ -188,13 +190,13 @@ class Scene {
     this.#machines.set(name, new Machine(name, (machine) => void start(machine)));
   }
 
-  _node({ slots, job, definition = 'v1', isLater, resources }, name) {
+  _node({ slots, job, definition = 'v1', isLater, resources, servers }, name) {
     const file = isLater === true ? './later-tasks.mjs' : './tasks.mjs';
     const start = (machine) => {
       const node = new allstop.ClusterNode({
         module: new URL(file, import.meta.url),
         cluster: CLUSTER,
-        connection: allstop.checkConnectionOptions(this.#connect),
+        connection: allstop.checkConnectionOptions(this.#connect(servers)),
         job: job ?? 'worker',
         slots,
         definition,
@@ -211,8 +213,8 @@ class Scene {
   /** Ends a node in order, as SIGTERM does. */
   /** Asks again and again what is wrong, as `allstop doctor --servers` does. */
   _doctor({ everyMs, untilMs }, name) {
-    const { servers } = this.#connect;
-    const options = allstop.checkConnectionOptions(this.#connect);
+    const { servers } = this.#connect();
+    const options = allstop.checkConnectionOptions(this.#connect());
     const place = new Place(time, name);
     const look = async () => {
       while (time.ms < untilMs) {

@@ -18,6 +18,9 @@ const RECONNECT_MS = 8_000;
 /** The doctor may take so long to notice. */
 const NOTICE_MS = 6_000;
 
+/** The key that says which run has the cluster. */
+const RUN_KEY = /^\$KV\.allstop_[^.]+\.run$/;
+
 const by = (history, what) => history.filter((event) => event.what === what);
 
 /** When something was wrong: [from, to], with the time of recovery, joined where they overlap. */
@@ -290,10 +293,20 @@ export const judges = {
       holders.set(name, [holders.get(name)?.[0] ?? at, at]);
     }
     const spans = [...holders].toSorted(([, [one]], [, [other]]) => one - other);
-    return spans.slice(1).flatMap(([name, [from]], at) => {
+    const both = spans.slice(1).flatMap(([name, [from]], at) => {
       const [before, [, to]] = spans[at];
       return from < to ? [`${before} and ${name} have the cluster`] : [];
     });
+    let holder;
+    let since = 0;
+    for (const { at, what, how, place, by: who, subject = '' } of history) {
+      if (what === 'stored' && RUN_KEY.test(subject) && who !== holder) [holder, since] = [who, at];
+      const isAfter = at > Math.max(calm, since) + RECOVERY_MS;
+      if (what === 'settles' && how === 'ok' && isAfter && processOf(place) !== holder) {
+        return [...both, `${place} goes on at ${at}, and ${holder} has the cluster since ${since}`];
+      }
+    }
+    return both;
   },
 
   /** A program that has learnt of its end writes nothing any more. */

@@ -52,7 +52,7 @@ const history = (...more: Event[]): Event[] => [
   event(111, 'p1', 'restored', { save: 'none', done: 0, value: 0 }),
   event(120, 'p1', 'saves', { save: 's1', done: 3 }),
   event(121, 'p1', 'saved', { save: 's1' }),
-  event(122, 'world', 'stored', { by: 'p1', subject: '$KV.a.run' }),
+  event(122, 'world', 'stored', { by: 'p1', subject: '$KV.allstop_c.run' }),
   ...more,
   event(10_000, 'world', 'calm'),
   event(40_000, 'doc', 'doctor', { from: 39_900, problems: [] }),
@@ -127,6 +127,11 @@ const wrong: Record<string, [what: string, history: Event[], plan?: Plan][]> = {
   makesKeysOnce: [['a key that is made twice', history(event(200, 'n1', 'ends', { id: 'k' }))]],
   hasOneHolder: [
     ['two that have the cluster', history(...rival(26_000), ...rival(55_000).slice(-1)), rivals],
+    [
+      'one that goes on, though another has the key',
+      history(event(500, 'world', 'stored', { by: 'p2', subject: '$KV.allstop_c.run' })),
+      rivals,
+    ],
   ],
   writesNothingLost: [
     [
@@ -214,7 +219,7 @@ test('accept what goes right', () => {
   const taken = history(
     ...call('p1/9', 300, 'run', { is: 1 }, lost),
     ...rival(400),
-    event(500, 'world', 'stored', { by: 'p2', subject: '$KV.a.run' }),
+    event(500, 'world', 'stored', { by: 'p2', subject: '$KV.allstop_c.run' }),
   ).filter(({ id, at }) => id !== 'p1/6' && at !== 60_000);
   assert.deepEqual(judge(taken, rivals), []);
 });

@@ -127,8 +127,17 @@ const acts = {
     const own = [work, { kind: 'hold', at: 0 }];
     steps.push({ kind: 'program', name: 'p2', at, onHeld, works: own });
     around.machines.push('p2');
-    if (around.servers.length === 3)
-      part(scene, at - dice.number(100, 2_000), dice.number(500, 8_000));
+    const [first, ...others] = around.servers;
+    if (others.length > 0) {
+      const [from, ms] = [at - dice.number(100, 2_000), dice.number(500, 8_000)];
+      if (dice.is(0.5)) part(scene, from, ms);
+      else {
+        // The rival begins where most servers are, and all others know one server alone.
+        for (const step of steps) step.servers = step.name === 'p2' ? others : [first];
+        scene.isApart = true;
+        for (const to of others) steps.push({ kind: 'cut', at: from, from: first, to, ms });
+      }
+    }
     storm(scene, 2);
   },
 
@@ -214,9 +223,11 @@ export function planOf(seed) {
   const own = Array.from({ length: dice.number(1, 5) }, () => workOf(dice));
   const around = { nodes, machines: [...nodes, 'p1'], servers };
   const act = dice.one([...Object.keys(acts), ...USUAL]);
-  acts[act]({ dice, around, steps, works: own });
+  const scene = { dice, around, steps, works: own };
+  acts[act](scene);
   own.push({ kind: 'hold', at: 0 });
-  steps.push({ kind: 'program', name: 'p1', at: dice.number(0, 2_000), works: own });
+  const p1 = { kind: 'program', name: 'p1', at: dice.number(0, 2_000), works: own };
+  steps.push(scene.isApart ? { ...p1, servers: servers.slice(0, 1) } : p1);
   const calm = Math.max(...steps.map(({ kind, at, ms = 0 }) => (kind === 'jump' ? at : at + ms)));
   const untilMs = Math.max(WORKS_TO_MS, calm + AFTER_MS);
   for (const work of steps.flatMap(({ works: all = [] }) => all)) {
