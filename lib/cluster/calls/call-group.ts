@@ -130,7 +130,7 @@ export class CallGroup<C extends Grouped> {
     const first = this.#line.first();
     if (first?.kind === 'put' && this.#queue.withdraw(first.closure))
       this.#live.delete(first.closure);
-    const reason = new CancelledError(`Cancelled because ${why}`, { cause: error });
+    const reason = new CancelledError(`Cancelled because the function ${why}`, { cause: error });
     const others = [...this.#live];
     for (const each of others) {
       const outcome = each.life.at === 'in-flight' ? undefined : this.whyNot(each);

@@ -66,7 +66,7 @@ describeKinds(kinds, (kind) => {
       const visit = await visits.next('a');
       await failed(cluster, 'broken');
       expect(await visit.told()).toMatch(
-        /^CancelledError: Cancelled because '.+' failed: RangeError: broken$/,
+        /^CancelledError: Cancelled because the function '.+' failed: RangeError: broken$/,
       );
       await expect(value.fetch()).rejects.toBeInstanceOf(CancelledError);
       expect(value.state).toBe('cancelled');
