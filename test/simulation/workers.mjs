@@ -51,6 +51,8 @@ class SimulatedWorker extends EventEmitter {
   #port;
   #above = time.place;
   #isOver = false;
+  /** What has come before the thread listens. */
+  #early = [];
 
   constructor(_url, { workerData, name }) {
     super();
@@ -75,6 +77,9 @@ class SimulatedWorker extends EventEmitter {
     workerThreads.parentPort = this.#port;
     syncBuiltinESMExports();
     entry.run(settings).catch((error) => this.#die(error));
+    const early = this.#early;
+    this.#early = undefined;
+    for (const arrive of early) arrive();
     workerThreads.parentPort = parentPort;
     syncBuiltinESMExports();
     for (const [at, stream] of streams.entries()) Object.assign(stream, before[at]);
@@ -93,7 +98,11 @@ class SimulatedWorker extends EventEmitter {
 
   postMessage(value, transfer) {
     const message = structuredClone(value, { transfer: transfer ?? [] });
-    time.later(MESSAGE_MS, () => this.#port.emit('message', message), this.#place);
+    const arrive = () => {
+      if (this.#early === undefined) this.#port.emit('message', message);
+      else this.#early.push(arrive);
+    };
+    time.later(MESSAGE_MS, arrive, this.#place);
   }
 
   /** The thread ends of an error. */
