@@ -1,6 +1,6 @@
 // The C++ library inside the binaries for macOS would export its operators new and delete, and dyld
-// would bind one module's to another's. These take their place, and are hidden (zig.mjs compiles this
-// file with -fvisibility-global-new-delete=force-hidden).
+// would bind one module's to another's. These take their place, and are hidden (zig.mjs compiles
+// this file with -fvisibility-global-new-delete=force-hidden).
 #include <cstdlib>
 #include <new>
 

@@ -18,9 +18,7 @@ void Start(const Napi::CallbackInfo& info) {
   });
 }
 
-Napi::Value Rounds(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), rounds);
-}
+Napi::Value Rounds(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), rounds); }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports["start"] = Napi::Function::New(env, Start);

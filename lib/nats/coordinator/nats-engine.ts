@@ -126,6 +126,11 @@ export class NatsEngine implements Engine {
         ...(teardown !== undefined && { teardown }),
       },
       fail: (error) => this.#fail(error),
+      failIfHeld: (error) => {
+        // A run that is taken over has lost its nodes, and fails by the look at the key itself.
+        const fail = (): void => this.#fail(error);
+        void this.#leadership.assertHeld().then(fail, fail);
+      },
     });
     const name = `allstop ${cluster}`;
     const inboxPrefix = this.#subjects.inbox('coordinator');

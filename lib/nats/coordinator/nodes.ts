@@ -67,6 +67,8 @@ export type NodesOptions = {
   readonly welcome: Pick<Welcome, 'unavailableAfterMs' | 'setup' | 'teardown'>;
   /** The run cannot go on. */
   fail(error: Error): void;
+  /** The same, unless another run has taken the cluster over: then that is what is wrong. */
+  failIfHeld(error: Error): void;
 };
 
 export class Nodes {
@@ -446,7 +448,7 @@ export class Nodes {
   #setAway(session: Session, { how, remedy }: Loss, cause?: unknown): void {
     const wasReady = session.status.phase === 'ready' || session.isLeaving;
     if (!session.note('away')) return;
-    const { dispatcher, servers, cluster, fail } = this.#options;
+    const { dispatcher, servers, cluster, failIfHeld } = this.#options;
     this.#givenUp.add(session);
     const { info, task: index } = session;
     dispatcher.remove(session);
@@ -473,7 +475,7 @@ export class Nodes {
     this.#host.changed();
     if (!hasLeft) this.#host.tell('workerLost', task.info, error);
     if (isNeeded) {
-      fail(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
+      failIfHeld(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
     }
     dispatcher.wake();
   }

@@ -302,7 +302,7 @@ describe('who cannot act as another', () => {
     ending.push(() => cluster.close());
     const { message } = await whyNotReady(cluster, ({ engine }) => engine.cause !== undefined);
     expect(message).toMatch(
-      /the engine, \w+: the server does not permit a subject that is needed .*docs\/operations\.md/,
+      /the engine, \w+: the server does not permit a subject that is needed .*docs\/nats\.md/,
     );
   });
 });
