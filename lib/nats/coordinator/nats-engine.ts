@@ -126,11 +126,7 @@ export class NatsEngine implements Engine {
         ...(teardown !== undefined && { teardown }),
       },
       fail: (error) => this.#fail(error),
-      failIfHeld: (error) => {
-        // A run that is taken over has lost its nodes, and fails by the look at the key itself.
-        const fail = (): void => this.#fail(error);
-        void this.#leadership.assertHeld().then(fail, fail);
-      },
+      failIfHeld: (why) => void this.#failIfHeld(why),
     });
     const name = `allstop ${cluster}`;
     const inboxPrefix = this.#subjects.inbox('coordinator');
@@ -250,6 +246,12 @@ export class NatsEngine implements Engine {
     await this.#nodes.close();
     attachmentOf(this.#host.coordinator).workers.delete(this);
     await this.#leadership.close();
+  }
+
+  /** A run that is taken over has lost its nodes, and fails by the look at the key itself. */
+  async #failIfHeld(why: Error): Promise<void> {
+    await this.#leadership.assertHeld().catch(() => undefined);
+    this.#fail(why);
   }
 
   #fail(error: Error): void {
