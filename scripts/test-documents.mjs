@@ -90,7 +90,10 @@ function examplesOf(source) {
 // --- programs
 
 async function runPage(page, text) {
-  const folder = join(work, basename(page, '.md'));
+  const folder = join(
+    work,
+    page.endsWith('.md') ? basename(page, '.md') : page.replaceAll('/', '-'),
+  );
   mkdirSync(folder);
   const programs = []; // { name, expected, exitCode }
   let count = 0;
