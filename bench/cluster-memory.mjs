@@ -1,4 +1,4 @@
-/** A million queued closures: the cost of each, and whether the cost grows with their number. */
+/** A million queued calls: the cost of each, and whether the cost grows with their number. */
 
 import { ClusterCoordinator, LocalStrategy } from '../dist/cluster/index.js';
 import { quick, report } from './rounds.mjs';
@@ -11,7 +11,7 @@ function memory() {
   return process.memoryUsage().heapUsed;
 }
 
-/** Queues and runs `count` closures. Returns bytes and microseconds for each. */
+/** Queues and runs `count` calls. Returns bytes and microseconds for each. */
 async function costOf(count) {
   const strategy = new LocalStrategy({ module, workers: 1 });
   const cluster = new ClusterCoordinator(strategy, { maxQueued: Number.POSITIVE_INFINITY });

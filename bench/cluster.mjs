@@ -87,8 +87,8 @@ for (const [name, start] of Object.entries(quick ? {} : peers)) pools[name] = aw
 const each = (measure) =>
   Object.fromEntries(Object.entries(pools).map(([name, pool]) => [name, () => measure(pool)]));
 const rows = {};
-if (wants('pool/closures')) {
-  rows['pool/closures'] = await besidePeers({
+if (wants('pool/calls')) {
+  rows['pool/calls'] = await besidePeers({
     rounds: 11,
     samples: 5,
     ours: ourWave,

@@ -55,22 +55,22 @@ for (const count of COUNTS) {
     await (await coordinator.schedule('add', [1, 2])).fetch();
     trips.push(performance.now() - sent);
   }
-  const closures = 20_000;
+  const calls = 20_000;
   const scheduled = performance.now();
   const remotes = [];
-  for (let index = 0; index < closures; index++) {
+  for (let index = 0; index < calls; index++) {
     remotes.push(await coordinator.schedule('add', [index, 1]));
   }
   const values = await Promise.all(remotes.map((remote) => remote.fetch()));
   if (!values.every((value, index) => value === index + 1)) throw new Error('A result is wrong');
-  const perSecond = closures / ((performance.now() - scheduled) / 1_000);
+  const perSecond = calls / ((performance.now() - scheduled) / 1_000);
   rows.push({
     workers: count,
     'ready, ms': Math.round(readyMs),
     'idle coordinator, % of a processor': Number((idle * 100).toFixed(1)),
     'KB of it a worker': Number((bytes / count / 1_024).toFixed(1)),
     'round trip, ms': Number(median(trips).toFixed(2)),
-    'closures/s': Math.round(perSecond),
+    'calls/s': Math.round(perSecond),
   });
   process.stderr.write(`${JSON.stringify(rows.at(-1))}\n`);
   await coordinator.close();

@@ -63,7 +63,7 @@ const rows = {};
 
 async function besidePeer(peer, pool) {
   const runAll = pool.runAll ?? ((all) => Promise.all(all.map(([a, b]) => pool.run(a, b))));
-  rows[`nats/closures-${peer}`] = await inTurn({
+  rows[`nats/calls-${peer}`] = await inTurn({
     rounds: 7,
     samples: 3,
     ours: ourWave,
@@ -142,10 +142,10 @@ async function besidePublish() {
   await nats.close();
 }
 
-const wantsAny = (peer) => wants(`nats/closures-${peer}`) || wants(`nats/round-trip-${peer}`);
+const wantsAny = (peer) => wants(`nats/calls-${peer}`) || wants(`nats/round-trip-${peer}`);
 
 if (quick) {
-  rows['nats/closures-jetstream'] = await alone({ rounds: 2, samples: 3, ours: ourWave });
+  rows['nats/calls-jetstream'] = await alone({ rounds: 2, samples: 3, ours: ourWave });
 } else {
   fetchPeers();
   if (wantsAny('jetstream')) await besidePeer('jetstream', await startPeer('bare', servers));

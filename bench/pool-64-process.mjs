@@ -1,6 +1,6 @@
 /**
  * node pool-64-process.mjs ours|piscina WORKERS: prints { startMs, mb, us } as JSON: milliseconds
- * until all workers have run a function, megabytes of a worker, microseconds of a trivial closure.
+ * until all workers have run a function, megabytes of a worker, microseconds of a trivial call.
  */
 
 import { fileURLToPath } from 'node:url';

@@ -25,5 +25,5 @@ const row = (key) => ({
 report({
   'pool/64-start': row('startMs'),
   'pool/64-memory': row('mb'),
-  'pool/64-closures': row('us'),
+  'pool/64-calls': row('us'),
 });

@@ -146,16 +146,16 @@ export const SECTIONS = [
         },
         {
           name: 'timeline/event',
-          what: 'timeline: one event of a closure, of 64 in one turn of the microtask queue',
+          what: 'timeline: one event of a call, of 64 in one turn of the microtask queue',
           goal: { atMost: 50 },
         },
         {
           name: 'timeline/alone',
-          what: 'timeline: one event of a closure that is alone in its turn',
+          what: 'timeline: one event of a call that is alone in its turn',
         },
         {
-          name: 'timeline/closures',
-          what: 'timeline: the three events of a trivial closure, as a share of that closure’s time',
+          name: 'timeline/calls',
+          what: 'timeline: the three events of a trivial call, as a share of that call’s time',
           unit: '%',
           goal: { atMost: 2 },
         },
@@ -324,12 +324,12 @@ export const SECTIONS = [
   ),
   section(
     'The pool, on threads',
-    'A trivial closure calls the function `(a, b) => a + b`. All pools are in one process at the same time. If functions are short, allstop sends many closures in one message, and many results; the other pools post a message for each. The rows with “CPU” count all threads of the process. A row with several peers is compared with the best of them.',
+    'A trivial call calls the function `(a, b) => a + b`. All pools are in one process at the same time. If functions are short, allstop sends many calls in one message, and many results; the other pools post a message for each. The rows with “CPU” count all threads of the process. A row with several peers is compared with the best of them.',
     [
       ...by('cluster', 'µs', [
         {
-          name: 'pool/closures',
-          what: '2 workers: a trivial closure, of 5,000 at once',
+          name: 'pool/calls',
+          what: '2 workers: a trivial call, of 5,000 at once',
           peer: 'the best of four',
           goal: { ratio: 1 / 1.5 },
         },
@@ -406,8 +406,8 @@ export const SECTIONS = [
           peer: 'Piscina',
         },
         {
-          name: 'pool/64-closures',
-          what: '64 workers: a trivial closure, of 5,000 at once',
+          name: 'pool/64-calls',
+          what: '64 workers: a trivial call, of 5,000 at once',
           peer: 'Piscina',
         },
       ]),
@@ -447,14 +447,14 @@ export const SECTIONS = [
     [
       ...by('nats', 'µs', [
         {
-          name: 'nats/closures-bullmq',
-          what: '4 workers: a trivial closure, of 2,000 at once',
+          name: 'nats/calls-bullmq',
+          what: '4 workers: a trivial call, of 2,000 at once',
           peer: 'BullMQ',
           goal: { ratio: 1 / 2 },
         },
         {
-          name: 'nats/closures-jetstream',
-          what: '4 workers: a trivial closure, of 2,000 at once',
+          name: 'nats/calls-jetstream',
+          what: '4 workers: a trivial call, of 2,000 at once',
           peer: 'plain JetStream',
           goal: { ratio: 1 },
         },
@@ -662,20 +662,20 @@ export const SECTIONS = [
       ...by('cluster-memory', 'µs each', [
         {
           name: 'pool/queued-bytes',
-          what: 'pool, 1,000,000 queued closures: memory of one',
+          what: 'pool, 1,000,000 queued calls: memory of one',
           unit: 'bytes',
           peer: half(1_000_000),
           goal: { flat: true },
         },
         {
           name: 'pool/queued-schedule',
-          what: 'pool, 1,000,000 queued closures: an awaited `schedule`',
+          what: 'pool, 1,000,000 queued calls: an awaited `schedule`',
           peer: half(1_000_000),
           goal: { flat: true },
         },
         {
           name: 'pool/queued-run',
-          what: 'pool, 1,000,000 queued closures: then run',
+          what: 'pool, 1,000,000 queued calls: then run',
           peer: half(1_000_000),
           goal: { flat: true },
         },

@@ -1,4 +1,4 @@
-/** What an event of the timeline costs: of the core, of a cluster, and for a trivial closure. */
+/** What an event of the timeline costs: of the core, of a cluster, and for a trivial call. */
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -12,14 +12,14 @@ import { alone, quick, report } from './rounds.mjs';
 const path = (name) => fileURLToPath(new URL(name, import.meta.url));
 const EVENTS = quick ? 1_000 : 100_000;
 const WAVE = quick ? 100 : 5_000;
-const TURN = 64; // events between two turns of the microtask queue, as in a message of closures
-const EVENTS_OF_A_CLOSURE = 3; // queued, started, ended
+const TURN = 64; // events between two turns of the microtask queue, as in a message of calls
+const EVENTS_OF_A_CALL = 3; // queued, started, ended
 
 /** The ring is internal to the package: compiled here by itself. */
 async function importRing() {
   const folder = mkdtempSync(join(tmpdir(), 'allstop-bench-'));
-  const file = join(folder, 'closure-events.mjs');
-  const bundle = await rolldown({ input: path('../lib/events/timeline/closure-events.ts') });
+  const file = join(folder, 'call-events.mjs');
+  const bundle = await rolldown({ input: path('../lib/events/timeline/call-events.ts') });
   await bundle.write({ file });
   await bundle.close();
   const module = await import(pathToFileURL(file));
@@ -27,8 +27,8 @@ async function importRing() {
   return module;
 }
 
-const { ClosureEvents, CLOSURE } = await importRing();
-const ring = new ClosureEvents();
+const { CallEvents, CALL } = await importRing();
+const ring = new CallEvents();
 
 const turned = Promise.resolve();
 
@@ -36,7 +36,7 @@ const turned = Promise.resolve();
 async function nsOfEvent(turn) {
   const start = process.hrtime.bigint();
   for (let event = 0; event < EVENTS; ) {
-    for (const end = event + turn; event < end; event++) ring.note(CLOSURE.queued, event, 'add');
+    for (const end = event + turn; event < end; event++) ring.note(CALL.queued, event, 'add');
     await turned;
   }
   return Number(process.hrtime.bigint() - start) / EVENTS;
@@ -63,7 +63,7 @@ const native = JSON.parse(
 const module = new URL('cluster-tasks.mjs', import.meta.url);
 const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
 await cluster.ready();
-const closure = await alone({
+const call = await alone({
   rounds: 11,
   samples: 5,
   async ours() {
@@ -77,11 +77,10 @@ const closure = await alone({
 await cluster.close();
 
 const inMany = await measure(TURN);
-const percent = (ns, at) =>
-  (100 * EVENTS_OF_A_CLOSURE * ns) / closure.ours[at % closure.ours.length];
+const percent = (ns, at) => (100 * EVENTS_OF_A_CALL * ns) / call.ours[at % call.ours.length];
 report({
   'timeline/native': native,
   'timeline/event': inMany,
   'timeline/alone': await measure(1),
-  'timeline/closures': { ours: inMany.ours.map(percent) },
+  'timeline/calls': { ours: inMany.ours.map(percent) },
 });

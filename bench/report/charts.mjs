@@ -188,7 +188,7 @@ function ratioChart(theme, rows, results) {
 
 /** The panels of the pools: of each row the value of ours and of each peer. */
 const POOLS = [
-  { title: 'Trivial closures a second, 2 threads', rows: ['pool/closures'], of: (us) => 1e6 / us },
+  { title: 'Trivial calls a second, 2 threads', rows: ['pool/calls'], of: (us) => 1e6 / us },
   { title: 'Round trip, 1 in flight, 2 threads (µs)', rows: ['pool/round-trip'], of: (us) => us },
   {
     title: 'Latency p99 at 3,000 calls a second (µs)',
@@ -196,8 +196,8 @@ const POOLS = [
     of: (us) => us,
   },
   {
-    title: 'Trivial closures a second, 4 processes on NATS or Redis',
-    rows: ['nats/closures-bullmq', 'nats/closures-jetstream'],
+    title: 'Trivial calls a second, 4 processes on NATS or Redis',
+    rows: ['nats/calls-bullmq', 'nats/calls-jetstream'],
     of: (us) => 1e6 / us,
   },
   {

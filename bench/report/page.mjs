@@ -4,7 +4,7 @@ import { judge, missedTable, table } from './table.mjs';
 
 const INTRODUCTION = `# Benchmarks
 
-This page says what a check, a wake-up, a join, an item of a queue, a closure of a pool and an idle coordinator cost, each beside the tool that a program would use otherwise. After \`npm run compile\`, \`npm run bench\` measures every row, and writes this page and its pictures.
+This page says what a check, a wake-up, a join, an item of a queue, a call of a pool and an idle coordinator cost, each beside the tool that a program would use otherwise. After \`npm run compile\`, \`npm run bench\` measures every row, and writes this page and its pictures.
 
 - \`npm run bench -- --row NAME\` measures one row, \`--list\` names them.
 - \`--output FILE\` writes elsewhere, also while other programs use the machine.
@@ -22,7 +22,7 @@ The oldest Node that allstop supports has run these benchmarks. [The same run on
 
 const ALT = {
   ratios: 'A dot for each row: its ratio to the peer with the quartiles, and the line of its goal',
-  pools: 'Bars: closures a second and round trips of allstop and of the other pools',
+  pools: 'Bars: calls a second and round trips of allstop and of the other pools',
   sizes: 'Lines: the cost of one item against the number of items',
 };
 

@@ -14,9 +14,9 @@ import type {
   ScheduleOptions,
 } from '../pool/calls/signatures.ts';
 import type { ClusterCoordinatorOptions } from '../pool/pool-options.ts';
-import { argumentsOf } from '../pool/queue/call.ts';
 import { type AnyFunction, checkFunctionOrName } from '../pool/queue/module-exports.ts';
 import { inTime } from '../pool/queue/time-limits.ts';
+import { argumentsOf } from '../pool/queue/work.ts';
 import { type Fetched, fetchAll } from './calls/fetch-all.ts';
 import type { RemoteValue } from './calls/remote-value.ts';
 import { ClusterParts } from './cluster-parts.ts';
@@ -183,15 +183,15 @@ export class ClusterCoordinator<M extends object = any> extends CallPool<M> {
   ): PerWorkerDataset<T> {
     checkFunctionOrName(datasetFn);
     const { core, calls, datasets } = this.#parts;
-    const call = calls.make(shownName(datasetFn), argumentsOf(args));
-    if (call.perWorker !== undefined) {
+    const work = calls.make(shownName(datasetFn), argumentsOf(args));
+    if (work.perWorker !== undefined) {
       throw new InvalidArgumentError(
         'The arguments of a data set function cannot be PerWorkerValues',
       );
     }
     const name = async (): Promise<string> =>
       typeof datasetFn === 'string' ? datasetFn : await core.functions.find(datasetFn);
-    return datasets.create<T>(name, call);
+    return datasets.create<T>(name, work);
   }
 
   /**

@@ -2,7 +2,7 @@
 
 import type { CallsHost } from '../pool/calls/calls.ts';
 import type { PoolCore, PoolExtension } from '../pool/pool-core.ts';
-import type { Closure } from '../pool/queue/closure.ts';
+import type { Call } from '../pool/queue/call.ts';
 import type { Resource } from '../pool/worker/protocol.ts';
 import { CallGroup } from './calls/call-group.ts';
 import { ClusterCalls } from './calls/cluster-calls.ts';
@@ -13,7 +13,7 @@ import { type VariableStore, variablesOf } from './variables/variable-store.ts';
 
 export class ClusterParts implements PoolExtension<ClusterEngine> {
   readonly core: PoolCore;
-  readonly group: CallGroup<Closure>;
+  readonly group: CallGroup<Call>;
   readonly datasets: Datasets;
   /** Those whose values are in this process. */
   readonly variables: ClusterVariables;
@@ -25,8 +25,8 @@ export class ClusterParts implements PoolExtension<ClusterEngine> {
   constructor(core: PoolCore, cluster: object) {
     this.core = core;
     this.#cluster = cluster;
-    this.group = new CallGroup(core.queue, (closure, reason) =>
-      core.engine.cancel(closure, { reason, replace: false }),
+    this.group = new CallGroup(core.queue, (call, reason) =>
+      core.engine.cancel(call, { reason, replace: false }),
     );
     this.datasets = new Datasets(cluster, {
       prepare: (resource) => core.engine.prepare(resource),
@@ -55,7 +55,7 @@ export class ClusterParts implements PoolExtension<ClusterEngine> {
     return this.datasets.isDefining;
   }
 
-  get waiting(): Closure[] {
+  get waiting(): Call[] {
     return this.group.waiting;
   }
 
@@ -69,9 +69,9 @@ export class ClusterParts implements PoolExtension<ClusterEngine> {
     variablesOf.set(this.#cluster, this.#store);
   }
 
-  left(closure: Closure): void {
-    this.#store.forget(closure.id);
-    this.group.left(closure);
+  left(call: Call): void {
+    this.#store.forget(call.id);
+    this.group.left(call);
   }
 
   close(): void {

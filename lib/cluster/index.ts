@@ -35,7 +35,7 @@ export type {
   ClusterStats,
   ReadyOptions,
 } from '../pool/pool-options.ts';
-export type { Priority } from '../pool/queue/lines/closure-lines.ts';
+export type { Priority } from '../pool/queue/lines/call-lines.ts';
 export type { RunningCall, WorkerInfo } from '../pool/queue/strategy.ts';
 export type { FunctionStats } from '../pool/stats/function-stats.ts';
 export type { Percentiles } from '../pool/stats/histogram.ts';

@@ -423,10 +423,10 @@ export interface NativeVariable {
   read(into?: NativeValue): number | undefined;
   assign(value: NativeValue): void;
   /**
-   * Adds `delta`, unless the closure's AssignAdd of this ordinal (from 1) has been added before.
-   * A `closure` of 0 stands for no closure: then the delta always counts.
+   * Adds `delta`, unless the call's AssignAdd of this ordinal (from 1) has been added before.
+   * A `call` of 0 stands for no call: then the delta always counts.
    */
-  assignAdd(delta: NativeValue, closure: number, ordinal: number): void;
+  assignAdd(delta: NativeValue, call: number, ordinal: number): void;
   /** Attaches a capsule to `object`, by which other addons get a native handle (allstop_node.h). */
   bindCapsule(object: object): void;
 }
@@ -451,8 +451,8 @@ export interface NativeVariables {
   readAll(variables: readonly NativeVariable[], into: readonly NativeArray[]): void;
   /** Assigns several variables: no other operation sees some of them assigned. */
   assignAll(variables: readonly NativeVariable[], values: readonly NativeArray[]): void;
-  /** The closure has ended for good: no `assignAdd` of it follows. */
-  forget(closure: number): void;
+  /** The call has ended for good: no `assignAdd` of it follows. */
+  forget(call: number): void;
   /** No process opens a value any more: closes the file descriptors. */
   endPublishing(): void;
 }
@@ -580,7 +580,7 @@ export interface NativeBinding {
   forkLineHasStopped(line: number): boolean;
   /** The child's stop is no stop here: its record is final, as it is. */
   refuseForkAnswer(line: number): void;
-  /** Tells the worker process that its closure `id` is cancelled: `takeCancelledCalls` there. */
+  /** Tells the worker process that its call `id` is cancelled: `takeCancelledCalls` there. */
   cancelForkedCall(line: number, id: number, reason: Uint8Array): void;
   closeForkLine(line: number): void;
   /** Blocks until the child has ended, `ms` at most: for the exit of this process. */
@@ -606,7 +606,7 @@ export interface NativeBinding {
     hasCancelled: Int32Array,
     orphanGraceMs: number,
   ): void;
-  /** The closures that the parent has cancelled since the last call, with encoded errors. */
+  /** The calls that the parent has cancelled since the last call, with encoded errors. */
   takeCancelledCalls(): { id: number; reason: Uint8Array }[];
   /** Sends what the parent has not been told, and the error that this process dies of. */
   sendToParent(dyingOf: Uint8Array | null): void;

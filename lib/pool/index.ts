@@ -28,7 +28,7 @@ export type {
   ClusterStats,
   ReadyOptions,
 } from './pool-options.ts';
-export type { Priority } from './queue/lines/closure-lines.ts';
+export type { Priority } from './queue/lines/call-lines.ts';
 export type { RunningCall, WorkerInfo } from './queue/strategy.ts';
 export type { FunctionStats } from './stats/function-stats.ts';
 export type { Percentiles } from './stats/histogram.ts';

@@ -19,7 +19,7 @@ import type { Coordinator } from '../coordinator/coordinator.ts';
 import { counted } from '../coordinator/words.ts';
 import { clusterClosed } from '../errors/cluster-closed.ts';
 import { CancelledError, FailedPreconditionError } from '../errors/errors.ts';
-import { beginClosureEvents } from '../events/timeline/closure-events.ts';
+import { beginCallEvents } from '../events/timeline/call-events.ts';
 import { Calls, type CallsHost } from './calls/calls.ts';
 import { NoWorkerWarning } from './no-worker.ts';
 import type { ClusterEvents, Retry } from './pool-events.ts';
@@ -30,10 +30,10 @@ import {
   checkClusterOptions,
   type ReadyOptions,
 } from './pool-options.ts';
+import type { Call } from './queue/call.ts';
+import { CallQueue, type End } from './queue/call-queue.ts';
+import { CallRules, stopError } from './queue/call-rules.ts';
 import { ChangeListeners } from './queue/change-listeners.ts';
-import type { Closure } from './queue/closure.ts';
-import { ClosureQueue, type End } from './queue/closure-queue.ts';
-import { ClosureRules, stopError } from './queue/closure-rules.ts';
 import { ModuleExports } from './queue/module-exports.ts';
 import { NameResolver } from './queue/name-resolver.ts';
 import { type NeverReady, whenReady } from './queue/readiness.ts';
@@ -60,13 +60,13 @@ export interface PoolExtension<E> {
   readonly resources: Iterable<Resource>;
   /** Whether the workers were not sent yet what they have to make. */
   readonly isDefining: boolean;
-  /** The closures that wait until they are put in the queue. */
-  readonly waiting: readonly Closure[];
+  /** The calls that wait until they are put in the queue. */
+  readonly waiting: readonly Call[];
   makeCalls(host: CallsHost): Calls;
   /** The pool has its engine. */
   connected(engine: E): void;
-  /** A closure is out of the queue. */
-  left(closure: Closure): void;
+  /** A call is out of the queue. */
+  left(call: Call): void;
   /** No function runs any more. */
   close(): void;
 }
@@ -84,8 +84,8 @@ const NOTHING: PoolExtension<unknown> = {
 
 export class PoolCore<E extends Engine = Engine> {
   readonly coordinator: Coordinator;
-  readonly queue: ClosureQueue<Closure>;
-  readonly rules: ClosureRules;
+  readonly queue: CallQueue<Call>;
+  readonly rules: CallRules;
   readonly resolver: NameResolver;
   readonly functions: ModuleExports;
   readonly changes: ChangeListeners = new ChangeListeners();
@@ -132,10 +132,10 @@ export class PoolCore<E extends Engine = Engine> {
     this.functions = new ModuleExports(module);
     const coordinator = clusterCoordinator(undefined, parent);
     this.coordinator = coordinator;
-    this.queue = new ClosureQueue<Closure>(maxQueued, maxQueuedBytes, {
+    this.queue = new CallQueue<Call>(maxQueued, maxQueuedBytes, {
       onWork: () => this.#engine.wake(),
-      onOut: (closure) => {
-        this.#extension.left(closure);
+      onOut: (call) => {
+        this.#extension.left(call);
         this.#updateNeeded();
         this.#checkIdle();
       },
@@ -147,11 +147,11 @@ export class PoolCore<E extends Engine = Engine> {
     });
     this.#extension = extend?.(this) ?? NOTHING;
     const { variables } = this.#extension;
-    this.rules = new ClosureRules(
+    this.rules = new CallRules(
       { queue: this.queue, coordinator, cancelGraceMs, retries, variables },
       {
         resources: () => this.#extension.resources,
-        cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
+        cancel: (call, cancellation) => this.#engine.cancel(call, cancellation),
         onChange: () => {
           this.changes.notify();
           queueMicrotask(() => {
@@ -159,10 +159,10 @@ export class PoolCore<E extends Engine = Engine> {
             this.#updateCapacity();
           });
         },
-        onRun: (closure, microseconds) => this.#statistics.onRun(closure, microseconds),
-        onRetry: (closure, attempt, cause) => {
-          this.#statistics.onRetry(closure);
-          this.#tell('retry', { name: closure.work.name, attempt, cause });
+        onRun: (call, microseconds) => this.#statistics.onRun(call, microseconds),
+        onRetry: (call, attempt, cause) => {
+          this.#statistics.onRetry(call);
+          this.#tell('retry', { name: call.work.name, attempt, cause });
         },
         whyNowhere: (placement) => this.#engine.whyNowhere(placement),
         onEvent: (...event) => {
@@ -182,8 +182,8 @@ export class PoolCore<E extends Engine = Engine> {
       resolver: this.resolver,
       owner: {
         coordinator,
-        events: beginClosureEvents(attachmentOf(coordinator)),
-        onSettled: (closure, outcome) => this.#statistics.onSettled(closure, outcome),
+        events: beginCallEvents(attachmentOf(coordinator)),
+        onSettled: (call, outcome) => this.#statistics.onSettled(call, outcome),
       },
       retries,
       results: results && { place: results, definition: moduleFingerprint(module, definition) },
@@ -368,7 +368,7 @@ export class PoolCore<E extends Engine = Engine> {
     return { why: 'the cluster was stopped', cause, isStop: true };
   }
 
-  /** Called after a stop: drops the queued closures and cancels those in flight. */
+  /** Called after a stop: drops the queued calls and cancels those in flight. */
   #stop(): void {
     const error = stopError(this.coordinator);
     const dropped = { state: 'cancelled', value: error } as const;

@@ -10,11 +10,11 @@ import { RETRIES } from './worker/protocol.ts';
 
 /** The options of a ClusterCoordinator. */
 export type ClusterCoordinatorOptions = {
-  /** How many closures may be queued; `schedule` waits for room. Default: 262,144. */
+  /** How many calls may be queued; `schedule` waits for room. Default: 262,144. */
   maxQueued?: number | undefined;
   /**
-   * How many bytes the arguments of queued closures may take; `schedule` waits for room. A single
-   * closure is queued however large it is. What is shared, and not copied, does not count. Default:
+   * How many bytes the arguments of queued calls may take; `schedule` waits for room. A single
+   * call is queued however large it is. What is shared, and not copied, does not count. Default:
    * 1 GiB (1,073,741,824).
    */
   maxQueuedBytes?: number | undefined;

@@ -21,14 +21,14 @@ struct ForkFrame {
     kNone,      // no answer will come
     kLate,      // an error beside the child's stop
     kDying,     // the error that the child is dying of
-    kCancel,    // to a worker process: the closure of this id is cancelled, because of this error
+    kCancel,    // to a worker process: the call of this id is cancelled, because of this error
     kReported,  // an error that the child has recorded and that requests no stop, such as a hook's
     kExiting,   // the child ends with this exit code, which allstop has set there
     kUnknown,   // of another version of the package: it has no other field, and is passed over
   };
 
   Kind kind = Kind::kHello;
-  std::string id;  // of the record or the closure, or the exit code
+  std::string id;  // of the record or the call, or the exit code
   std::shared_ptr<const core::EncodedError> error;  // may be null
   core::Requester requester;
 

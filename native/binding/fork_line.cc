@@ -89,10 +89,10 @@ class ParentEnd final : public core::Observer, public Closable {
     }
     down_.Wake();
   }
-  void Cancel(std::uint64_t closure, std::shared_ptr<const core::EncodedError> reason) {
+  void Cancel(std::uint64_t call, std::shared_ptr<const core::EncodedError> reason) {
     ForkFrame frame;
     frame.kind = Kind::kCancel;
-    frame.id = std::to_string(closure);
+    frame.id = std::to_string(call);
     frame.error = std::move(reason);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -227,7 +227,7 @@ class ChildEnd final : public core::Observer, public Closable {
     has_cancelled_ = std::move(has_cancelled);
     orphan_grace_ms_ = orphan_grace_ms;
   }
-  // The cancelled closures that this method has not returned before.
+  // The cancelled calls that this method has not returned before.
   std::vector<ForkFrame> TakeCancelled() {
     std::vector<ForkFrame> taken;
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -60,7 +60,7 @@ std::uint64_t GetId(napi_env env, napi_value value) {
   if (napi_get_value_double(env, value, &id) == napi_ok && id >= 0 && id <= kLargest) {
     return static_cast<std::uint64_t>(id);
   }
-  throw Napi::TypeError::New(env, InternalError("a closure and an ordinal must be ids"));
+  throw Napi::TypeError::New(env, InternalError("a call and an ordinal must be ids"));
 }
 
 // Missing arguments are undefined.
@@ -86,7 +86,7 @@ napi_value Assign(napi_env env, const Arguments& arguments, core::Variable& vari
   return nullptr;
 }
 
-// assignAdd(delta, closure, ordinal)
+// assignAdd(delta, call, ordinal)
 napi_value AssignAdd(napi_env env, const Arguments& arguments, core::Variable& variable) {
   Bytes bytes;
   GetValue(env, arguments[0], variable, bytes);

@@ -87,11 +87,11 @@ void Variable::Assign(const void* bytes) {
   Copy(bytes_, bytes, size_);
 }
 
-bool Variable::AssignAdd(const void* bytes, std::uint64_t closure, std::uint64_t ordinal) {
+bool Variable::AssignAdd(const void* bytes, std::uint64_t call, std::uint64_t ordinal) {
   const std::lock_guard<FairSharedMutex> lock(mutex_);
-  if (closure != 0) {
-    if (last_applied_ == nullptr || last_applied_->first != closure) {
-      last_applied_ = &*applied_.try_emplace(closure, 0).first;  // throws before a change
+  if (call != 0) {
+    if (last_applied_ == nullptr || last_applied_->first != call) {
+      last_applied_ = &*applied_.try_emplace(call, 0).first;  // throws before a change
       applied_count_.store(applied_.size(), std::memory_order_relaxed);
     }
     if (ordinal <= last_applied_->second) return false;
@@ -110,11 +110,11 @@ bool Variable::AssignAdd(const void* bytes, std::uint64_t closure, std::uint64_t
   return true;
 }
 
-void Variable::Forget(std::uint64_t closure) {
+void Variable::Forget(std::uint64_t call) {
   if (applied_count_.load(std::memory_order_relaxed) == 0) return;
   const std::lock_guard<FairSharedMutex> lock(mutex_);
-  if (last_applied_ != nullptr && last_applied_->first == closure) last_applied_ = nullptr;
-  applied_.erase(closure);
+  if (last_applied_ != nullptr && last_applied_->first == call) last_applied_ = nullptr;
+  applied_.erase(call);
   applied_count_.store(applied_.size(), std::memory_order_relaxed);
 }
 
@@ -177,9 +177,9 @@ void Variables::AssignAll(const std::vector<Variable*>& variables,
   }
 }
 
-void Variables::Forget(std::uint64_t closure) {
+void Variables::Forget(std::uint64_t call) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [name, variable] : by_name_) variable->Forget(closure);
+  for (const auto& [name, variable] : by_name_) variable->Forget(call);
 }
 
 void Variables::EndPublishing() {

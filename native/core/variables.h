@@ -6,9 +6,9 @@
 //  1. The bytes of a variable change only while its mutex is held exclusively, and are read while
 //     it is held. So every operation is atomic: a reader gets the value between two operations.
 //     (A short value is read by one thread at a time, which costs less than to count the readers.)
-//  2. applied_[closure] is how many AssignAdds of that closure have been applied to the variable.
-//     A closure numbers its AssignAdds on a variable from 1, in each of its attempts again. The
-//     n-th is applied if n is greater than that count, and has no effect else: so a closure that
+//  2. applied_[call] is how many AssignAdds of that call have been applied to the variable.
+//     A call numbers its AssignAdds on a variable from 1, in each of its attempts again. The
+//     n-th is applied if n is greater than that count, and has no effect else: so a call that
 //     is run again, or a request that is sent again, adds once.
 //  3. Variables of a set are never removed, and never change their type or length. So a Variable
 //     that was found stays the one of that name.
@@ -64,12 +64,12 @@ class Variable : public ForeignReferences<Variable> {
   void Read(void* bytes) const;
   void Assign(const void* bytes);
   // Adds each element; integers wrap around. `ordinal` is the number of this AssignAdd among those
-  // of the closure on this variable, from 1. A `closure` of 0 stands for no closure: then the delta
+  // of the call on this variable, from 1. A `call` of 0 stands for no call: then the delta
   // always counts.
   // Returns false if it had been applied before.
-  bool AssignAdd(const void* bytes, std::uint64_t closure, std::uint64_t ordinal);
-  // The closure has ended for good: no AssignAdd of it follows.
-  void Forget(std::uint64_t closure);
+  bool AssignAdd(const void* bytes, std::uint64_t call, std::uint64_t ordinal);
+  // The call has ended for good: no AssignAdd of it follows.
+  void Forget(std::uint64_t call);
 
  private:
   // Around each change of bytes_ (5).
@@ -79,15 +79,15 @@ class Variable : public ForeignReferences<Variable> {
   const VariableType type_;
   const std::size_t size_;
   mutable FairSharedMutex mutex_;
-  // How many closures applied_ knows. Changed under mutex_; Forget looks first without it, and sees
-  // what the closure has added: that it has ended was told after its last AssignAdd.
+  // How many calls applied_ knows. Changed under mutex_; Forget looks first without it, and sees
+  // what the call has added: that it has ended was told after its last AssignAdd.
   std::atomic<std::size_t> applied_count_{0};
   const std::unique_ptr<PublishedBytes> published_;   // one of the two has the bytes
   const std::unique_ptr<unsigned char[]> own_bytes_;  // aligned for every type
   unsigned char* const bytes_;                        // what it points to is guarded by mutex_
   // Guarded by mutex_.
   std::unordered_map<std::uint64_t, std::uint64_t> applied_;
-  // The entry in applied_ of the closure that has added last, which often adds again.
+  // The entry in applied_ of the call that has added last, which often adds again.
   std::pair<const std::uint64_t, std::uint64_t>* last_applied_ = nullptr;
 };
 
@@ -113,7 +113,7 @@ class Variables {
   void ReadAll(const std::vector<const Variable*>& variables, const std::vector<void*>& to) const;
   // Assigns several variables of this set: no other operation sees some of them assigned.
   void AssignAll(const std::vector<Variable*>& variables, const std::vector<const void*>& from);
-  void Forget(std::uint64_t closure);
+  void Forget(std::uint64_t call);
   // No process opens the bytes of a variable any more.
   void EndPublishing();
 

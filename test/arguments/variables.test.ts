@@ -26,7 +26,7 @@ const internalError = (what: string) =>
   });
 const ofAType = internalError("a value must be a number, or an array of a variable's type");
 const ofThisLength = internalError('a value of another length');
-const anId = internalError('a closure and an ordinal must be ids');
+const anId = internalError('a call and an ordinal must be ids');
 
 describe('a native variable', () => {
   it.each([undefined, null, 'text', {}, [1, 2], new Uint8Array(16), new BigInt64Array(2)])(
@@ -58,7 +58,7 @@ describe('a native variable', () => {
     expect([...value]).toEqual([1, 2]);
   });
 
-  it.each([undefined, '1', -1, Number.NaN, 2 ** 53])('adds nothing for the closure %s', (id) => {
+  it.each([undefined, '1', -1, Number.NaN, 2 ** 53])('adds nothing for the call %s', (id) => {
     expect(() => count.assignAdd(1, id as never, 1)).toThrow(anId);
     expect(() => count.assignAdd(1, 1, id as never)).toThrow(anId);
     expect(count.read()).toBe(1);

@@ -179,7 +179,7 @@ TEST_F(VariableHandleTest, NoAddOfSeveralThreadsIsLostAndNoReadIsTorn) {
       for (int count = 0; count < kAdds; ++count) mine.AssignAdd(ones);
     });
   }
-  threads.emplace_back([&] {  // as JavaScript adds, with the ids of a closure
+  threads.emplace_back([&] {  // as JavaScript adds, with the ids of a call
     const double ones[] = {1, 1};
     for (int count = 1; count <= kAdds; ++count) {
       made->AssignAdd(ones, 9, static_cast<std::uint64_t>(count));

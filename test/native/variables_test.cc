@@ -56,29 +56,29 @@ TEST(VariablesTest, IntegersWrapAround) {
   EXPECT_EQ(read, std::numeric_limits<std::int32_t>::min());
 }
 
-TEST(VariablesTest, ADeltaCountsOncePerClosureAndOrdinal) {
+TEST(VariablesTest, ADeltaCountsOncePerCallAndOrdinal) {
   const auto variables = Variables::Create();
   const auto made = NumberOf(*variables, "sum", 0);
   const double one = 1;
   EXPECT_TRUE(made->AssignAdd(&one, 5, 1));
   EXPECT_TRUE(made->AssignAdd(&one, 5, 2));
-  EXPECT_FALSE(made->AssignAdd(&one, 5, 1));  // the closure is run again
+  EXPECT_FALSE(made->AssignAdd(&one, 5, 1));  // the call is run again
   EXPECT_FALSE(made->AssignAdd(&one, 5, 2));
   EXPECT_TRUE(made->AssignAdd(&one, 5, 3));
   EXPECT_TRUE(made->AssignAdd(&one, 6, 1));
-  EXPECT_TRUE(made->AssignAdd(&one, 0, 0));  // outside closures each counts
+  EXPECT_TRUE(made->AssignAdd(&one, 0, 0));  // outside calls each counts
   EXPECT_TRUE(made->AssignAdd(&one, 0, 0));
   EXPECT_EQ(ValueOf(*made), 6);
 }
 
-TEST(VariablesTest, AForgottenClosureLeavesNothing) {
+TEST(VariablesTest, AForgottenCallLeavesNothing) {
   const auto variables = Variables::Create();
   const auto made = NumberOf(*variables, "sum", 0);
   const double one = 1;
   made->AssignAdd(&one, 5, 1);
   variables->Forget(5);
   variables->Forget(77);
-  EXPECT_TRUE(made->AssignAdd(&one, 5, 1));  // another closure that got the same id
+  EXPECT_TRUE(made->AssignAdd(&one, 5, 1));  // another call that got the same id
   EXPECT_EQ(ValueOf(*made), 2);
 }
 

@@ -6,7 +6,7 @@ export const mutants = {
     changes: [
       {
         file: 'nats/coordinator/node-calls.ts',
-        from: 'return this.#sent.first?.closure.isSuspect === true;',
+        from: 'return this.#sent.first?.call.isSuspect === true;',
         to: 'return false;',
       },
       {

@@ -21,9 +21,9 @@ const ESCAPES: Record<string, string> = {
 
 /** How the attempt of a call has ended, by the event that ends it first. */
 const HOW_ENDED: Readonly<Record<string, string>> = {
-  'closure-ended': '',
-  'closure-lost': ', lost with its worker',
-  'closure-run-again': ', failed and run again',
+  'call-ended': '',
+  'call-lost': ', lost with its worker',
+  'call-run-again': ', failed and run again',
 };
 
 const escape = (text: string): string => text.replace(/[&<>"']/g, (each) => ESCAPES[each] ?? each);
@@ -90,14 +90,14 @@ function attemptsOf(events: readonly TimelineEvent[], end: number): Attempt[] {
   const started = new Map<number, TimelineEvent>();
   const attempts: Attempt[] = [];
   for (const event of events) {
-    const { type, closure } = event;
-    if (closure === undefined) continue;
-    if (type === 'closure-started') started.set(closure, event);
-    const begun = started.get(closure);
+    const { type, call } = event;
+    if (call === undefined) continue;
+    if (type === 'call-started') started.set(call, event);
+    const begun = started.get(call);
     const how = HOW_ENDED[type];
     if (begun === undefined || how === undefined) continue;
     attempts.push({ event: begun, to: event.at, how });
-    started.delete(closure);
+    started.delete(call);
   }
   for (const begun of started.values())
     attempts.push({ event: begun, to: end, how: ', not ended' });
@@ -164,7 +164,7 @@ const LEGEND: readonly [
   ['bar waits', 'hook, waits for its turn', ({ kind }) => kind === 'hook'],
   ['bar hook', 'hook, runs', ({ kind }) => kind === 'hook'],
   ['bar late', 'left behind by a join', ({ type }) => type === 'straggler'],
-  ['bar call', 'call of a pool', ({ type }) => type === 'closure-started'],
+  ['bar call', 'call of a pool', ({ type }) => type === 'call-started'],
   ['stop', 'stop requested', ({ type }) => type === 'stop-requested'],
   ['mark', 'saw the stop', ({ type }) => type === 'first-seen'],
   ['mark full', 'queue was full', ({ type }) => type === 'queue-full'],

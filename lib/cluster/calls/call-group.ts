@@ -1,14 +1,14 @@
 /**
- * The calls of `schedule`, `join` and `done`: TensorFlow's error barrier, over a queue of closures that
+ * The calls of `schedule`, `join` and `done`: TensorFlow's error barrier, over a queue of calls that
  * fail one by one.
  *
- * 1. A failure is that of a closure of the group. After the first failure none of them is queued until a
+ * 1. A failure is that of a call of the group. After the first failure none of them is queued until a
  *    caller has received that failure: those that have not begun are cancelled, those in flight are
  *    asked to end. (TensorFlow's workers go on until a caller asks.)
- * 2. Exactly one caller receives a failure, when no closure of the group is in flight any more: the
+ * 2. Exactly one caller receives a failure, when no call of the group is in flight any more: the
  *    caller that has waited longest (for room, in `join` or `done`), or else the next one.
  * 3. Callers are served in order, whatever they wait for. So a `join` is a barrier, as in TensorFlow: a
- *    closure that is scheduled later waits until the `join` has ended. Only the first one of the line
+ *    call that is scheduled later waits until the `join` has ended. Only the first one of the line
  *    waits for room in the queue; what else waits there, calls of `run`, gets room in its turn.
  * 4. A `join` waits for everything that was put in the queue before it, and for no later calls of `run`,
  *    which may keep coming.
@@ -16,11 +16,11 @@
 
 import { describe } from '../../base/thrown-value.ts';
 import { CancelledError } from '../../errors/errors.ts';
-import type { ClosureQueue, Queued } from '../../pool/queue/closure-queue.ts';
+import type { CallQueue, Queued } from '../../pool/queue/call-queue.ts';
 import type { Outcome, RoomWaiter } from '../../pool/queue/life.ts';
 import { Line } from '../../pool/queue/line.ts';
 
-/** The part of a closure that the group uses. */
+/** The part of a call that the group uses. */
 export interface Grouped extends Queued {
   readonly work: { readonly name: string };
 }
@@ -29,19 +29,19 @@ type Waiter<C> = {
   isGone: boolean;
   readonly reject: (error: unknown) => void;
 } & (
-  | { readonly kind: 'put'; readonly closure: C; readonly resolve: () => void }
+  | { readonly kind: 'put'; readonly call: C; readonly resolve: () => void }
   /** `after`: the number of the last `put` before it. */
   | { readonly kind: 'join'; readonly after: number; readonly resolve: () => void }
   | { readonly kind: 'done'; readonly resolve: (done: boolean) => void }
 );
 
 export class CallGroup<C extends Grouped> {
-  readonly #queue: ClosureQueue<C>;
-  readonly #cancel: (closure: C, reason: Error) => void;
-  /** Its closures that are in the queue, or wait for room there. */
+  readonly #queue: CallQueue<C>;
+  readonly #cancel: (call: C, reason: Error) => void;
+  /** Its calls that are in the queue, or wait for room there. */
   readonly #live = new Set<C>();
   readonly #line = new Line<Waiter<C>>(({ isGone }) => !isGone);
-  /** The waiters of closures. */
+  /** The waiters of calls. */
   readonly #puts = new Map<C, Waiter<C>>();
   readonly #makeWaiter = (): RoomWaiter => ({
     entered: () => {
@@ -53,33 +53,33 @@ export class CallGroup<C extends Grouped> {
   /** The first failure, until a caller has received it. */
   #failure: { readonly error: unknown; errorOf(dropped: C): unknown } | undefined;
 
-  /** @param cancel - asks the attempt of a closure in flight to end; its worker is not replaced */
-  constructor(queue: ClosureQueue<C>, cancel: (closure: C, reason: Error) => void) {
+  /** @param cancel - asks the attempt of a call in flight to end; its worker is not replaced */
+  constructor(queue: CallQueue<C>, cancel: (call: C, reason: Error) => void) {
     this.#queue = queue;
     this.#cancel = cancel;
   }
 
-  /** The closures that wait until they are put in the queue. */
+  /** The calls that wait until they are put in the queue. */
   get waiting(): C[] {
     return [...this.#puts.keys()];
   }
 
   /**
-   * @returns undefined if the closure is queued; else a promise that resolves when it is, and rejects
-   *   with a failure, or when the closure is refused
+   * @returns undefined if the call is queued; else a promise that resolves when it is, and rejects
+   *   with a failure, or when the call is refused
    */
-  put(closure: C): Promise<void> | undefined {
+  put(call: C): Promise<void> | undefined {
     const isDraining = this.#queue.end !== undefined && !this.#queue.isClosed;
     if (isDraining || (this.#line.size === 0 && this.#failure === undefined)) {
       try {
-        if (this.#enter(closure)) return undefined;
+        if (this.#enter(call)) return undefined;
       } catch (error) {
         return Promise.reject(error);
       }
     }
     return new Promise((resolve, reject) => {
-      const waiter: Waiter<C> = { kind: 'put', closure, resolve, reject, isGone: false };
-      this.#puts.set(closure, waiter);
+      const waiter: Waiter<C> = { kind: 'put', call, resolve, reject, isGone: false };
+      this.#puts.set(call, waiter);
       this.#line.push(waiter);
       this.#serve();
     });
@@ -116,20 +116,19 @@ export class CallGroup<C extends Grouped> {
     });
   }
 
-  /** How a closure of the group settles that a worker has given back; undefined: it is queued again. */
-  whyNot(closure: C): Outcome | undefined {
+  /** How a call of the group settles that a worker has given back; undefined: it is queued again. */
+  whyNot(call: C): Outcome | undefined {
     if (this.#failure === undefined) return undefined;
-    return { state: 'cancelled', value: this.#failure.errorOf(closure) };
+    return { state: 'cancelled', value: this.#failure.errorOf(call) };
   }
 
-  /** The function of a closure in flight has failed: it has settled so, and is about to be out. */
+  /** The function of a call in flight has failed: it has settled so, and is about to be out. */
   failed(failed: C, error: unknown): void {
     if (this.#failure !== undefined || this.#queue.isClosed) return;
     const why = `'${failed.work.name}' failed: ${describe(error)}`;
     this.#failure = { error, errorOf: errorsOfDropped(why, error) };
     const first = this.#line.first();
-    if (first?.kind === 'put' && this.#queue.withdraw(first.closure))
-      this.#live.delete(first.closure);
+    if (first?.kind === 'put' && this.#queue.withdraw(first.call)) this.#live.delete(first.call);
     const reason = new CancelledError(`Cancelled because the function ${why}`, { cause: error });
     const others = [...this.#live];
     for (const each of others) {
@@ -142,12 +141,12 @@ export class CallGroup<C extends Grouped> {
     }
   }
 
-  /** Any closure is out, of the group or not. */
-  left(closure: C): void {
-    this.#live.delete(closure);
-    const waiter = this.#puts.get(closure);
-    if (waiter !== undefined && 'refusal' in closure.life) {
-      const { refusal } = closure.life;
+  /** Any call is out, of the group or not. */
+  left(call: C): void {
+    this.#live.delete(call);
+    const waiter = this.#puts.get(call);
+    if (waiter !== undefined && 'refusal' in call.life) {
+      const { refusal } = call.life;
       const { end } = this.#queue;
       this.#leave(waiter, refusal === end?.dropped?.value ? end?.refusal : refusal);
     }
@@ -158,17 +157,17 @@ export class CallGroup<C extends Grouped> {
   #leave(waiter: Waiter<C>, error: unknown): void {
     waiter.isGone = true;
     this.#line.hasLeft();
-    if (waiter.kind === 'put') this.#puts.delete(waiter.closure);
+    if (waiter.kind === 'put') this.#puts.delete(waiter.call);
     waiter.reject(error);
   }
 
-  /** @returns whether the closure is in the queue. @throws as `ClosureQueue.put` */
-  #enter(closure: C): boolean {
-    this.#live.add(closure);
+  /** @returns whether the call is in the queue. @throws as `CallQueue.put` */
+  #enter(call: C): boolean {
+    this.#live.add(call);
     try {
-      return this.#queue.put(closure, this.#makeWaiter);
+      return this.#queue.put(call, this.#makeWaiter);
     } catch (error) {
-      this.#live.delete(closure);
+      this.#live.delete(call);
       throw error;
     }
   }
@@ -179,7 +178,7 @@ export class CallGroup<C extends Grouped> {
     if (first === undefined) return;
     first.isGone = true;
     if (first.kind === 'put') {
-      this.#puts.delete(first.closure);
+      this.#puts.delete(first.call);
       first.resolve();
     } else if (first.kind === 'join') first.resolve();
     else first.resolve(this.#queue.size === 0);
@@ -196,9 +195,9 @@ export class CallGroup<C extends Grouped> {
         this.#failure = undefined;
         this.#refuse(first, error);
       } else if (first.kind === 'put') {
-        if (first.closure.life.at === 'waiting') return;
+        if (first.call.life.at === 'waiting') return;
         try {
-          if (!this.#enter(first.closure)) return;
+          if (!this.#enter(first.call)) return;
           this.#shift();
         } catch (error) {
           if (!first.isGone) this.#refuse(first, error);
@@ -220,11 +219,11 @@ export class CallGroup<C extends Grouped> {
   /** The first of the line receives an error. */
   #refuse(first: Waiter<C>, error: unknown): void {
     this.#leave(first, error);
-    if (first.kind === 'put') this.#queue.out(first.closure, { state: 'failed', value: error });
+    if (first.kind === 'put') this.#queue.out(first.call, { state: 'failed', value: error });
   }
 }
 
-/** The errors of what `why` has cancelled. Closures of the same name share one. */
+/** The errors of what `why` has cancelled. Calls of the same name share one. */
 function errorsOfDropped(why: string, error: unknown): (dropped: Grouped) => unknown {
   if (error instanceof CancelledError) return () => error;
   const errors = new Map<string, CancelledError>();

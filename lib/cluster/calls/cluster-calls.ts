@@ -5,25 +5,25 @@
 
 import { type CheckedOptions, checkCallOptions } from '../../pool/calls/call-options.ts';
 import { Calls, type CallsHost, type Report, shownName } from '../../pool/calls/calls.ts';
-import type { HeldClosure, Started } from '../../pool/calls/kept-results.ts';
+import type { HeldCall, Started } from '../../pool/calls/kept-results.ts';
 import type { ScheduleOptions } from '../../pool/calls/signatures.ts';
-import { argumentsOf, makeCall, type SpecialArguments } from '../../pool/queue/call.ts';
-import type { Call, Closure, ClosureGroup } from '../../pool/queue/closure.ts';
+import type { Call, Group, Work } from '../../pool/queue/call.ts';
 import type { Settle } from '../../pool/queue/life.ts';
 import { type AnyFunction, checkFunctionOrName } from '../../pool/queue/module-exports.ts';
 import { deadlineExceeded, inTime } from '../../pool/queue/time-limits.ts';
+import { argumentsOf, makeWork, type SpecialArguments } from '../../pool/queue/work.ts';
 import type { Datasets } from '../datasets/datasets.ts';
-import { makeHeldCall, specialArguments } from './held-call.ts';
+import { makeHeldWork, specialArguments } from './held-call.ts';
 import { isHeldBy, whenThere } from './remote-arguments.ts';
 import { makeRemoteValue, RemoteValue } from './remote-value.ts';
 
 export class ClusterCalls extends Calls {
   readonly #special: SpecialArguments;
-  readonly #group: ClosureGroup;
+  readonly #group: Group;
   readonly #datasets: Datasets;
 
   /** @param cluster - which alone can use its PerWorkerValues and Variables */
-  constructor(host: CallsHost, cluster: object, group: ClosureGroup, datasets: Datasets) {
+  constructor(host: CallsHost, cluster: object, group: Group, datasets: Datasets) {
     super(host);
     this.#special = specialArguments(cluster);
     this.#group = group;
@@ -69,12 +69,12 @@ export class ClusterCalls extends Calls {
   }
 
   /** A call of the name with these arguments. @throws the errors of wrong arguments */
-  override make(name: string, args: readonly unknown[]): Call {
-    const make = isHeldBy(args) ? makeHeldCall : makeCall;
+  override make(name: string, args: readonly unknown[]): Work {
+    const make = isHeldBy(args) ? makeHeldWork : makeWork;
     return make(name, args, this.host.sharesMemory(), this.#special);
   }
 
-  protected override hasToWait({ perWorker, args }: Call): boolean {
+  protected override hasToWait({ perWorker, args }: Work): boolean {
     return perWorker !== undefined || isHeldBy(args);
   }
 
@@ -83,18 +83,18 @@ export class ClusterCalls extends Calls {
   }
 
   protected override put(
-    call: Call,
+    work: Work,
     options: CheckedOptions,
     settle: Settle,
     report: Report | undefined,
-  ): HeldClosure {
-    if (!isHeldBy(call.args)) return super.put(call, options, settle, report);
-    const held = super.put(call, { ...options, isHeld: true }, settle, report);
-    const { closure, room } = held;
-    if (room === undefined) this.#releaseWhenThere(closure);
+  ): HeldCall {
+    if (!isHeldBy(work.args)) return super.put(work, options, settle, report);
+    const held = super.put(work, { ...options, isHeld: true }, settle, report);
+    const { call, room } = held;
+    if (room === undefined) this.#releaseWhenThere(call);
     else {
       room.then(
-        () => this.#releaseWhenThere(closure),
+        () => this.#releaseWhenThere(call),
         () => {}, // it is out
       );
     }
@@ -110,9 +110,9 @@ export class ClusterCalls extends Calls {
   ): Started {
     const { limits } = options;
     const others = args.map((value) => (value instanceof RemoteValue ? undefined : value));
-    const call = this.make(shownName(fn), others);
+    const work = this.make(shownName(fn), others);
     const kept = this.checkKeeps();
-    kept.hashOf(call, others);
+    kept.hashOf(work, others);
     const began = performance.now();
     const tooLate = (): Error => deadlineExceeded(shownName(fn), limits.timeoutMs);
     const there = Promise.all(
@@ -136,23 +136,23 @@ export class ClusterCalls extends Calls {
     };
   }
 
-  /** Queues a closure that is held when its values are there. */
-  #releaseWhenThere(closure: Closure): void {
+  /** Queues a call that is held when its values are there. */
+  #releaseWhenThere(call: Call): void {
     const { rules } = this.host;
-    const { name, args, hasVariables } = closure.work;
+    const { name, args, hasVariables } = call.work;
     if (!isHeldBy(args)) return;
-    whenThere(args, closure, {
+    whenThere(args, call, {
       onThere: (values) => {
         try {
           // Copies of Variables were made when the call was held: `make` takes them for plain objects.
           const made = this.make(name, values);
-          closure.arrive({ ...made, hasVariables: hasVariables || made.hasVariables });
-          this.release(closure);
+          call.arrive({ ...made, hasVariables: hasVariables || made.hasVariables });
+          this.release(call);
         } catch (error) {
-          rules.decide(closure, { state: 'failed', value: error });
+          rules.decide(call, { state: 'failed', value: error });
         }
       },
-      onFailed: (outcome) => rules.decide(closure, outcome),
+      onFailed: (outcome) => rules.decide(call, outcome),
     });
   }
 }

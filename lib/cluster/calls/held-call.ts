@@ -1,7 +1,7 @@
 /** Calls with arguments that only a cluster has: Variables, PerWorkerValues and RemoteValues. */
 
-import { bytesOf, makeCall, newCall, type SpecialArguments } from '../../pool/queue/call.ts';
-import type { Call, TakenArguments } from '../../pool/queue/closure.ts';
+import type { TakenArguments, Work } from '../../pool/queue/call.ts';
+import { bytesOf, makeWork, newWork, type SpecialArguments } from '../../pool/queue/work.ts';
 import {
   checkAttached,
   type Movable,
@@ -27,19 +27,19 @@ export const specialArguments = (cluster: object): SpecialArguments => ({
 
 /**
  * A call that waits for RemoteValues among its arguments. The others are copied, or taken, as by
- * `makeCall`, which makes the call that is sent, when all values are there.
+ * `makeWork`, which makes the call that is sent, when all values are there.
  *
  * @throws TypeError, InvalidArgumentError, DataCloneError: the arguments that are no RemoteValues
  */
-export function makeHeldCall(
+export function makeHeldWork(
   name: string,
   passed: readonly unknown[],
   sharesMemory: boolean,
   special: SpecialArguments,
-): Call {
+): Work {
   const given = [...passed]; // the caller may change its array while the call is held
   const others = given.map((value) => (value instanceof RemoteValue ? undefined : value));
-  makeCall(name, others, sharesMemory, special);
+  makeWork(name, others, sharesMemory, special);
   const perWorker = special.perWorkerOf(others);
   const stays = (value: unknown, index: number): boolean =>
     value instanceof RemoteValue || perWorker?.has(index) === true;
@@ -59,7 +59,7 @@ export function makeHeldCall(
     });
     return { args, transfer: [], hasVariables };
   };
-  if (moved.length > 0) return newCall(name, given, bytesOf(moved), undefined, false, [], copied);
+  if (moved.length > 0) return newWork(name, given, bytesOf(moved), undefined, false, [], copied);
   const { args, hasVariables } = copied();
-  return newCall(name, args, 0, undefined, hasVariables);
+  return newWork(name, args, 0, undefined, hasVariables);
 }

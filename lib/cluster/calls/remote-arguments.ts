@@ -1,6 +1,6 @@
 /** RemoteValues as arguments: the call waits for them outside the line. */
 
-import type { Closure } from '../../pool/queue/closure.ts';
+import type { Call } from '../../pool/queue/call.ts';
 import type { Outcome } from '../../pool/queue/life.ts';
 import { RemoteValue } from './remote-value.ts';
 
@@ -17,14 +17,10 @@ export interface ArgumentsListener {
 
 /**
  * Calls one method of the listener, in the moment in which the last RemoteValue is there or one has
- * failed: before the queue hears of that failure, which would cancel the closure for it. Calls none
- * if the closure, which is held, is settled first.
+ * failed: before the queue hears of that failure, which would cancel the call for it. Calls none
+ * if the call, which is held, is settled first.
  */
-export function whenThere(
-  args: readonly unknown[],
-  closure: Closure,
-  listener: ArgumentsListener,
-): void {
+export function whenThere(args: readonly unknown[], call: Call, listener: ArgumentsListener): void {
   const values = [...args];
   const leaves: (() => void)[] = [];
   let missing = args.filter((value) => value instanceof RemoteValue).length;
@@ -32,7 +28,7 @@ export function whenThere(
     missing = -1;
     for (const each of leaves) each();
   };
-  closure.atEnd(leave);
+  call.atEnd(leave);
   for (const [index, value] of args.entries()) {
     if (missing < 0) return;
     if (!(value instanceof RemoteValue)) continue;

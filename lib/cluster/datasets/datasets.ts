@@ -2,8 +2,8 @@
  * Data sets and iterators that every worker makes for itself, kept for workers that start later.
  */
 
-import type { Call } from '../../pool/queue/closure.ts';
-import type { End } from '../../pool/queue/closure-queue.ts';
+import type { Work } from '../../pool/queue/call.ts';
+import type { End } from '../../pool/queue/call-queue.ts';
 import type { Resource } from '../../pool/worker/protocol.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { makePerWorkerDataset, makePerWorkerValues, type PerWorkerDataset } from './per-worker.ts';
@@ -61,9 +61,9 @@ export class Datasets {
    * @param name - resolves to the name of the data set function; if it rejects, the functions that
    *   use the values fail with its error
    */
-  create<T>(name: () => Promise<string>, call: Call): PerWorkerDataset<T> {
+  create<T>(name: () => Promise<string>, work: Work): PerWorkerDataset<T> {
     this.#checkOpen();
-    const { args, hasVariables } = call.take?.() ?? call;
+    const { args, hasVariables } = work.take?.() ?? work;
     const dataset = this.#define(async (id) => ({
       kind: 'dataset',
       id,

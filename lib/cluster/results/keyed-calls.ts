@@ -4,10 +4,10 @@
  *
  * 1. A run is in `#runs` from its first call until its callers have settled. Calls of its function
  *    with its key join it meanwhile.
- * 2. Its closure has no limits. It is held, outside the line, until the store has been read; then it
+ * 2. Its call has no limits. It is held, outside the line, until the store has been read; then it
  *    settles with the stored result, or is queued.
  * 3. A caller is in `callers` until it has settled: with the run, or before, by its own deadline,
- *    signal or `cancel`. The last one to give up cancels the closure; a result that is being stored
+ *    signal or `cancel`. The last one to give up cancels the call; a result that is being stored
  *    is stored all the same.
  * 4. A result is given when it is stored, and to each caller as it is stored, in a copy of its own:
  *    what the program gets does not depend on whether the function has run.
@@ -17,12 +17,12 @@ import { messageOf } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { CheckedOptions } from '../../pool/calls/call-options.ts';
 import type {
-  HeldClosure,
+  HeldCall,
   KeptResults,
   KeptResultsHost,
   Started,
 } from '../../pool/calls/kept-results.ts';
-import type { Call } from '../../pool/queue/closure.ts';
+import type { Work } from '../../pool/queue/call.ts';
 import type { Outcome, Settle } from '../../pool/queue/life.ts';
 import { deadlineExceeded, type Limits, UNLIMITED, watch } from '../../pool/queue/time-limits.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
@@ -37,14 +37,14 @@ type Caller = {
   unwatch: () => void;
 };
 
-type Run = HeldClosure & {
+type Run = HeldCall & {
   readonly name: string;
   readonly functionName: string;
   readonly key: string;
   /** The hash of the arguments. */
   readonly hash: string;
   readonly callers: Set<Caller>;
-  /** The closure has settled: what a caller does cancels nothing any more. */
+  /** The call has settled: what a caller does cancels nothing any more. */
   hasEnded: boolean;
   /** The stored result that was found. */
   found: Uint8Array | undefined;
@@ -96,7 +96,7 @@ export class KeyedCalls implements KeptResults {
   }
 
   /** @throws InvalidArgumentError: the arguments cannot be compared with stored ones */
-  hashOf({ perWorker }: Call, args: readonly unknown[]): string {
+  hashOf({ perWorker }: Work, args: readonly unknown[]): string {
     if (perWorker === undefined) return hashArguments(args);
     throw new InvalidArgumentError(
       'PerWorkerValues cannot be arguments of a call with a key: its result would depend on the worker',
@@ -108,12 +108,12 @@ export class KeyedCalls implements KeptResults {
    *
    * @throws InvalidArgumentError: a call with the same key and other arguments has not ended
    */
-  start(call: Call, options: CheckedOptions, settle: Settle): Started {
+  start(work: Work, options: CheckedOptions, settle: Settle): Started {
     const { key = '', hash = '', limits, onProgress } = options;
-    const name = recordName(call.name, key);
+    const name = recordName(work.name, key);
     const known = this.#runs.get(name);
-    if (known !== undefined && known.hash !== hash) throw otherArguments(call.name, key);
-    const run = known ?? this.#begin(name, call, hash, options);
+    if (known !== undefined && known.hash !== hash) throw otherArguments(work.name, key);
+    const run = known ?? this.#begin(name, work, hash, options);
     const caller: Caller = { settle, onProgress, unwatch: () => {} };
     caller.unwatch = this.#watch(run, caller, limits);
     run.callers.add(caller);
@@ -123,7 +123,7 @@ export class KeyedCalls implements KeptResults {
     };
   }
 
-  #begin(name: string, call: Call, hash: string, options: CheckedOptions): Run {
+  #begin(name: string, work: Work, hash: string, options: CheckedOptions): Run {
     const { key = '' } = options;
     const callers = new Set<Caller>();
     const onProgress = (value: unknown): void => {
@@ -136,7 +136,7 @@ export class KeyedCalls implements KeptResults {
       }
     };
     const held = this.#host.hold(
-      { ...call, isKeyed: true },
+      { ...work, isKeyed: true },
       { ...options, limits: UNLIMITED, onProgress },
       (state, value) => {
         if (run.hasEnded) return false;
@@ -156,7 +156,7 @@ export class KeyedCalls implements KeptResults {
     const run: Run = {
       ...held,
       name,
-      functionName: call.name,
+      functionName: work.name,
       key,
       hash,
       callers,
@@ -185,12 +185,12 @@ export class KeyedCalls implements KeptResults {
     if (!run.callers.delete(caller)) return;
     caller.unwatch();
     caller.settle(outcome.state, outcome.value);
-    if (run.callers.size === 0 && !run.hasEnded) this.#host.decide(run.closure, outcome);
+    if (run.callers.size === 0 && !run.hasEnded) this.#host.decide(run.call, outcome);
   }
 
-  /** Reads the store when there is room for the closure. */
+  /** Reads the store when there is room for the call. */
   async #look(run: Run): Promise<void> {
-    const { closure, room } = run;
+    const { call, room } = run;
     try {
       await room;
     } catch (error) {
@@ -202,14 +202,14 @@ export class KeyedCalls implements KeptResults {
       const found = await this.#find(run);
       if (run.hasEnded) return;
       if (found === undefined) {
-        this.#host.release(closure);
+        this.#host.release(call);
         return;
       }
       run.found = found;
-      this.#host.decide(closure, { state: 'ready', value: undefined, isKept: true });
+      this.#host.decide(call, { state: 'ready', value: undefined, isKept: true });
     } catch (error) {
       if (run.hasEnded) return;
-      this.#host.decide(closure, { state: 'failed', value: error, isKept: true });
+      this.#host.decide(call, { state: 'failed', value: error, isKept: true });
     }
   }
 

@@ -111,11 +111,11 @@ export class ClusterVariables implements VariableStore, VariableSource {
   }
 
   /** @throws InvalidArgumentError, TypeError: no such variable, or a value that does not fit it */
-  perform([operation, name, closure, ordinal, value]: Request): VariableValue | undefined {
+  perform([operation, name, call, ordinal, value]: Request): VariableValue | undefined {
     const entry = this.#entries.get(name);
     if (entry === undefined) throw new InvalidArgumentError(`There is no variable '${name}'`);
     const { native, definition } = entry;
-    const operations = nativeOperations(native, definition, () => ({ closure, ordinal }));
+    const operations = nativeOperations(native, definition, () => ({ call, ordinal }));
     if (operation === 'read') return operations.read();
     checkFits('value', definition, value);
     if (operation === 'assign') operations.assign(value);
@@ -152,9 +152,9 @@ export class ClusterVariables implements VariableStore, VariableSource {
     this.#native.assignAll(natives, arrays);
   }
 
-  /** The closure has ended for good. */
-  forget(closure: number): void {
-    if (this.#entries.size > 0) this.#native.forget(closure);
+  /** The call has ended for good. */
+  forget(call: number): void {
+    if (this.#entries.size > 0) this.#native.forget(call);
   }
 
   close(): void {

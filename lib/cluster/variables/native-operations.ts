@@ -11,7 +11,7 @@ export type NativeOperations = {
   assignAdd(delta: VariableValue): void;
 };
 
-/** @param nextId - the id of the next `assignAdd`; undefined: no closure makes it */
+/** @param nextId - the id of the next `assignAdd`; undefined: no call makes it */
 export function nativeOperations(
   native: NativeVariable,
   definition: Definition,
@@ -27,7 +27,7 @@ export function nativeOperations(
     assign: (value) => native.assign(value),
     assignAdd: (delta) => {
       const id = nextId();
-      native.assignAdd(delta, id?.closure ?? 0, id?.ordinal ?? 0);
+      native.assignAdd(delta, id?.call ?? 0, id?.ordinal ?? 0);
     },
   };
 }

@@ -25,8 +25,8 @@ export interface VariableStore {
   restore(values: Values): Promise<void>;
   /** `Engine.assertHeld`, if the engine keeps the variables. */
   assertHeld?(): Promise<void>;
-  /** The closure has ended for good. */
-  forget(closure: number): void;
+  /** The call has ended for good. */
+  forget(call: number): void;
   /**
    * The program has closed the cluster, and no function runs any more: from now on its operations
    * are a FailedPreconditionError.

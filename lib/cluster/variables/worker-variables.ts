@@ -7,11 +7,7 @@ import {
 } from '../../errors/errors.ts';
 import type { NativeArray } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
-import type {
-  CallingClosure,
-  MakeWorkerVariables,
-  WorkerVariables,
-} from '../../pool/worker/variables.ts';
+import type { Calling, MakeWorkerVariables, WorkerVariables } from '../../pool/worker/variables.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { nativeOperations } from './native-operations.ts';
 import {
@@ -31,7 +27,7 @@ import type { Answer, Request } from './variable-store.ts';
  * The operations, of which a function of a call with a key may only read: its result would be kept
  * where an earlier checkpoint is restored, and the write would be missing.
  */
-function guarded(name: string, operations: Operations, calling: CallingClosure): Operations {
+function guarded(name: string, operations: Operations, calling: Calling): Operations {
   const refuse = (): void => {
     if (!calling.isKeyed()) return;
     throw new FailedPreconditionError(
@@ -57,7 +53,7 @@ const unknown = (name: string): InvalidArgumentError =>
   );
 
 /** In a worker thread: the variables are in memory that it shares with the coordinator's thread. */
-function threadVariables(id: number, calling: CallingClosure): WorkerVariables {
+function threadVariables(id: number, calling: Calling): WorkerVariables {
   const found = new Map<string, Variable>();
   const owner = {};
   const variables = {
@@ -107,12 +103,12 @@ class RemoteVariables implements WorkerVariables {
     { resolve: (value: unknown) => void; reject: (error: unknown) => void }
   >();
   readonly #post: (id: number, request: Request) => void;
-  readonly #calling: CallingClosure;
+  readonly #calling: Calling;
   #lastId = 0;
 
   constructor(
     post: (id: number, request: Request) => void,
-    calling: CallingClosure,
+    calling: Calling,
     definitions: readonly Definition[] = [],
   ) {
     this.#post = post;
@@ -150,12 +146,12 @@ class RemoteVariables implements WorkerVariables {
         return this.#ask(['read', name, 0, 0]) as Promise<VariableValue>;
       },
       assign: (value) => {
-        const [closure, attempt] = [this.#calling.id(), this.#calling.attempt()];
-        return update(['assign', name, closure, attempt, copyOf(value)]);
+        const [call, attempt] = [this.#calling.id(), this.#calling.attempt()];
+        return update(['assign', name, call, attempt, copyOf(value)]);
       },
       assignAdd: (delta) => {
-        const { closure, ordinal } = this.#calling.nextId(name) ?? { closure: 0, ordinal: 0 };
-        return update(['assignAdd', name, closure, ordinal, copyOf(delta)]);
+        const { call, ordinal } = this.#calling.nextId(name) ?? { call: 0, ordinal: 0 };
+        return update(['assignAdd', name, call, ordinal, copyOf(delta)]);
       },
     };
     const variable = makeVariable(definition, guarded(name, operations, this.#calling), this);

@@ -1,7 +1,7 @@
 /**
  * A timeline in the format of Chrome's trace viewer, and back. Times there are microseconds. Every
  * event of the timeline is an instant with the event itself as `args`; slices show how long threads
- * were alive and closures were in flight.
+ * were alive and calls were in flight.
  */
 
 import type { ChromeTrace, Timeline, TimelineEvent } from './events.ts';
@@ -51,18 +51,18 @@ export function toChromeTrace(timeline: TimelineData): ChromeTrace {
     traceEvents.push({ ...common, ph: 'X', name, ts, dur, tid: trackOf(started) });
   };
   for (const event of events) {
-    const { type, at, id, closure } = event;
+    const { type, at, id, call } = event;
     const ts = at * 1_000;
     const tid = trackOf(event);
     const s = type === 'stop-requested' || type === 'stop-cleared' ? 'g' : 't';
     traceEvents.push({ ...common, ph: 'i', s, name: type, ts, tid, args: event });
-    if (closure !== undefined && type !== 'closure-queued') {
-      const isStart = type === 'closure-started';
-      if (isStart) running.add(closure);
+    if (call !== undefined && type !== 'call-queued') {
+      const isStart = type === 'call-started';
+      if (isStart) running.add(call);
       // Of an attempt that is lost and run again, the first of the two events is the end.
-      if (isStart || running.delete(closure)) {
+      if (isStart || running.delete(call)) {
         const ph = isStart ? 'b' : 'e';
-        traceEvents.push({ ...common, ph, name: event.function, id: closure, ts, tid });
+        traceEvents.push({ ...common, ph, name: event.function, id: call, ts, tid });
       }
     }
     if (id === undefined) continue;

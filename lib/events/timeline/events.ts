@@ -2,19 +2,19 @@
 
 import type { ThreadKind, TIMELINE_TYPES, Via } from '../../native/binding.ts';
 
-/** What a cluster notes of its closures. */
-export const CLOSURE_TYPES = [
-  'closure-queued',
-  'closure-started',
-  'closure-lost',
-  'closure-run-again',
-  'closure-ended',
+/** What a cluster notes of its calls. */
+export const CALL_TYPES = [
+  'call-queued',
+  'call-started',
+  'call-lost',
+  'call-run-again',
+  'call-ended',
 ] as const;
 
-export type ClosureEventType = (typeof CLOSURE_TYPES)[number];
+export type CallEventType = (typeof CALL_TYPES)[number];
 
 /** What an event is about. docs/diagnose.md explains each type. */
-export type TimelineEventType = (typeof TIMELINE_TYPES)[number] | ClosureEventType;
+export type TimelineEventType = (typeof TIMELINE_TYPES)[number] | CallEventType;
 
 /** One event. Fields that do not apply to its type are left out. */
 export type TimelineEvent = {
@@ -38,11 +38,11 @@ export type TimelineEvent = {
   error?: string;
   /** Of 'queue-full': the name of the queue. */
   queue?: string;
-  /** Of closures: which one. */
-  closure?: number;
-  /** Of closures: the name of the function. */
+  /** Of calls: which one. */
+  call?: number;
+  /** Of calls: the name of the function. */
   function?: string;
-  /** Of 'closure-started': the index of the worker, or of the node. */
+  /** Of 'call-started': the index of the worker, or of the node. */
   worker?: number;
 };
 

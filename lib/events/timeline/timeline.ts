@@ -11,8 +11,8 @@ import {
   TIMELINE_TYPES,
 } from '../../native/binding.ts';
 import { decode } from '../../record/encoded-error.ts';
+import { callEventsOf } from './call-events.ts';
 import { toChromeTrace } from './chrome-trace.ts';
-import { closureEventsOf } from './closure-events.ts';
 import type { Timeline, TimelineEvent } from './events.ts';
 
 type NativeEvent = NativeTimeline['events'][number];
@@ -40,18 +40,18 @@ export function timeline(attachment: { readonly native: NativeAttachment }): Tim
   const { native } = attachment;
   const record = native.record();
   const core = native.timeline();
-  const closures = closureEventsOf(attachment);
+  const calls = callEventsOf(attachment);
   // The clock of JavaScript is the core's, but counts from elsewhere.
   const coreBegan = now() - core.ageMs;
-  const began = Math.min(coreBegan, closures?.events[0]?.at ?? coreBegan);
+  const began = Math.min(coreBegan, calls?.events[0]?.at ?? coreBegan);
   const events = core.events.map((each) => toEvent(each, record));
   for (const event of events) event.at += coreBegan - began;
-  for (const event of closures?.events ?? []) events.push({ ...event, at: event.at - began });
+  for (const event of calls?.events ?? []) events.push({ ...event, at: event.at - began });
   const made = {
     version: 1,
     coordinator: native.name,
     startedAt: new Date(core.startedAt - (coreBegan - began)).toISOString(),
-    dropped: core.dropped + (closures?.dropped ?? 0),
+    dropped: core.dropped + (calls?.dropped ?? 0),
     events: events.toSorted((a, b) => a.at - b.at),
   } as Timeline;
   // Not enumerable: what is left can be cloned, posted and compared as plain data.

@@ -1,7 +1,7 @@
 /**
- * Decides which node gets which closure. A node gets as many closures as it has threads. If
+ * Decides which node gets which call. A node gets as many calls as it has threads. If
  * functions are so short that sending takes longer than running, a node that has just sent
- * results gets more in advance: as many as keep each thread busy for NODE_AHEAD_US. Closures
+ * results gets more in advance: as many as keep each thread busy for NODE_AHEAD_US. Calls
  * that a node has not started are recalled when another node is idle. A suspect goes to a node that
  * has nothing else, which gets nothing else until the suspect has ended.
  */
@@ -16,16 +16,16 @@ import type { Session } from './session.ts';
  * than in a local pool: a round trip is longer.
  */
 const NODE_AHEAD_US = 10_000;
-/** The most closures for each thread of a node, however short they are. */
+/** The most calls for each thread of a node, however short they are. */
 const MAX_AHEAD = 512;
 
 export class Dispatcher {
   readonly #host: ClusterHost;
   readonly #sessions = new Set<Session>();
-  /** Sessions that may have fewer closures than threads. */
+  /** Sessions that may have fewer calls than threads. */
   readonly #idle = new Set<Session>();
   readonly #feeding: Feeding;
-  /** Called when a closure may have been queued. */
+  /** Called when a call may have been queued. */
   readonly wake: () => void = coalesced(queueMicrotask, () => this.#pump());
   readonly #even: () => void = coalesced(setImmediate, () => this.#evenOut());
   #isOpen = false;
@@ -66,7 +66,7 @@ export class Dispatcher {
       this.#idle.add(session);
       return;
     }
-    // Feed idle nodes first: closures recalled for an idle node must not return to a busy node.
+    // Feed idle nodes first: calls recalled for an idle node must not return to a busy node.
     this.#feedIdle();
     const fed = this.#feed(session, true);
     session.calls.flush();
@@ -85,7 +85,7 @@ export class Dispatcher {
     this.#evenSoon();
   }
 
-  /** No closure is sent until this run holds the cluster. */
+  /** No call is sent until this run holds the cluster. */
   hold(isHeld: boolean): void {
     this.#isOpen = isHeld;
   }
@@ -104,7 +104,7 @@ export class Dispatcher {
     }
   }
 
-  /** @param inAdvance - whether the node may get more closures than it has threads */
+  /** @param inAdvance - whether the node may get more calls than it has threads */
   #feed(session: Session, inAdvance: boolean): 'full' | 'no-work' | 'suspect' {
     const { capacity } = session.status;
     const { calls, channel } = session;
@@ -112,7 +112,7 @@ export class Dispatcher {
       if (calls.hasSuspect) return false;
       if (calls.running < capacity) return true;
       const isFull = calls.expectedUs >= NODE_AHEAD_US || calls.running >= capacity * MAX_AHEAD;
-      // A full channel sends nothing now: a closure takes less memory in the queue than in it.
+      // A full channel sends nothing now: a call takes less memory in the queue than in it.
       return inAdvance && !isFull && !channel.isFull;
     });
   }

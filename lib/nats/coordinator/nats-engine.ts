@@ -2,7 +2,7 @@
  * The coordinator's side of a cluster on many machines: what holds the cluster, the nodes and the stop
  * together.
  *
- * 1. The coordinator has every closure that is not settled. What the server or a node loses is
+ * 1. The coordinator has every call that is not settled. What the server or a node loses is
  *    sent again from here; so nothing that the server stores has to be trusted.
  * 2. Nothing is sent before this run holds the cluster (leadership.ts), and nothing after another
  *    run is known to hold it.
@@ -18,7 +18,7 @@ import { attachmentOf } from '../../coordinator/attachment.ts';
 import { clusterClosed } from '../../errors/cluster-closed.ts';
 import type { WorkerStart } from '../../errors/phases.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
-import type { Closure } from '../../pool/queue/closure.ts';
+import type { Call } from '../../pool/queue/call.ts';
 import type { Placement } from '../../pool/queue/lines/placement.ts';
 import type { Cancellation, ClusterHost, Engine, WorkerInfo } from '../../pool/queue/strategy.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
@@ -228,8 +228,8 @@ export class NatsEngine implements Engine {
     this.#dispatcher.wake();
   }
 
-  cancel(closure: Closure, cancellation: Cancellation): void {
-    this.#stops.afterBroadcast(() => this.#nodes.cancel(closure, cancellation));
+  cancel(call: Call, cancellation: Cancellation): void {
+    this.#stops.afterBroadcast(() => this.#nodes.cancel(call, cancellation));
   }
 
   leave(): void {

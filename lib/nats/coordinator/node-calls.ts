@@ -1,22 +1,22 @@
 /**
  * The calls that one node has.
  *
- * 1. A closure in `#sent` is the node's until the node has sent its result, or gives it back.
- * 2. A closure in `#givenUp`, all of which are in `#sent`, was returned to the queue while the
+ * 1. A call in `#sent` is the node's until the node has sent its result, or gives it back.
+ * 2. A call in `#givenUp`, all of which are in `#sent`, was returned to the queue while the
  *    node was away: the node may run it, and so may another worker. The first result counts.
- * 3. A suspect (`Closure.isSuspect`) is alone in `#sent`: it may kill the node's process, and with it
+ * 3. A suspect (`Call.isSuspect`) is alone in `#sent`: it may kill the node's process, and with it
  *    whatever runs on any thread there.
  */
 
 import { CancelledError } from '../../errors/errors.ts';
-import type { Call, Closure } from '../../pool/queue/closure.ts';
+import type { Call, Work } from '../../pool/queue/call.ts';
 import type { Outcome } from '../../pool/queue/life.ts';
-import type { InLine } from '../../pool/queue/lines/closure-lines.ts';
+import type { InLine } from '../../pool/queue/lines/call-lines.ts';
 import type { Placement } from '../../pool/queue/lines/placement.ts';
 import type { Cancellation, ClusterHost, RunningCall } from '../../pool/queue/strategy.ts';
 import { argumentError, type Fate } from '../../pool/worker/protocol.ts';
 import type { Taker } from '../../pool/workers/feeding.ts';
-import { inOrderOfReturn, type Sent, SentClosures } from '../../pool/workers/sent-closures.ts';
+import { inOrderOfReturn, type Sent, SentCalls } from '../../pool/workers/sent-calls.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
@@ -43,16 +43,16 @@ export interface NodeOfCalls {
 export class NodeCalls implements Taker {
   readonly #host: ClusterHost;
   readonly #node: NodeOfCalls;
-  readonly #sent = new SentClosures();
-  /** By closure: as what it was returned to the queue. */
-  readonly #givenUp = new Map<Closure, Fate>();
+  readonly #sent = new SentCalls();
+  /** By call: as what it was returned to the queue. */
+  readonly #givenUp = new Map<Call, Fate>();
   #batch: SentCall[] = [];
   #batchBytes = 0;
   #completed = 0;
-  /** Closures were recalled, and none has been returned yet. */
+  /** Calls were recalled, and none has been returned yet. */
   #isRecalling = false;
   /**
-   * By closure id: when (performance.now()) each closure that the node may have to end by force was
+   * By call id: when (performance.now()) each call that the node may have to end by force was
    * cancelled. The first entry is the oldest.
    */
   readonly #cancelled = new Map<number, number>();
@@ -82,10 +82,10 @@ export class NodeCalls implements Taker {
 
   /** Whether one is a suspect, beside which nothing may run. */
   get hasSuspect(): boolean {
-    return this.#sent.first?.closure.isSuspect === true;
+    return this.#sent.first?.call.isSuspect === true;
   }
 
-  /** When the oldest closure that was cancelled and has not ended was cancelled; or undefined. */
+  /** When the oldest call that was cancelled and has not ended was cancelled; or undefined. */
   get cancelledAt(): number | undefined {
     return this.#cancelled.values().next().value;
   }
@@ -104,7 +104,7 @@ export class NodeCalls implements Taker {
   }
 
   canRun(placement: Placement): boolean {
-    const used = this.#sent.newestFirst().map(({ closure }) => closure.placement);
+    const used = this.#sent.newestFirst().map(({ call }) => call.placement);
     return this.#node.fits(placement, used);
   }
 
@@ -115,50 +115,50 @@ export class NodeCalls implements Taker {
   /** Those that so many threads of the node take first. */
   first(threads: number): RunningCall[] {
     const first = this.#sent.newestFirst().toReversed().slice(0, threads);
-    return first.map(({ closure, sentAt }) => ({
-      name: closure.work.name,
-      attempt: closure.attempts + 1,
+    return first.map(({ call, sentAt }) => ({
+      name: call.work.name,
+      attempt: call.attempts + 1,
       startedAt: new Date(sentAt),
     }));
   }
 
-  has(closure: Closure): boolean {
-    return this.#sent.get(closure) !== undefined;
+  has(call: Call): boolean {
+    return this.#sent.get(call) !== undefined;
   }
 
-  /** Whether the closure of this id runs here, and has not been settled by another worker. */
+  /** Whether the call of this id runs here, and has not been settled by another worker. */
   isRunning(id: number): boolean {
-    const closure = this.#sent.get({ id })?.closure;
-    if (closure === undefined || closure.life.at === 'out') return false;
-    return closure.decided === undefined;
+    const call = this.#sent.get({ id })?.call;
+    if (call === undefined || call.life.at === 'out') return false;
+    return call.decided === undefined;
   }
 
-  /** Sends a closure with the next `flush`. Fails it if its arguments cannot be packed. */
-  add(closure: Closure, call: Call, expectedUs: number): void {
+  /** Sends a call with the next `flush`. Fails it if its arguments cannot be packed. */
+  add(call: Call, work: Work, expectedUs: number): void {
     let bytes: Uint8Array;
     try {
-      bytes = checkLength(passedAsBytes(call.args));
+      bytes = checkLength(passedAsBytes(work.args));
     } catch (error) {
-      this.#host.ended(closure, {
+      this.#host.ended(call, {
         state: 'failed',
-        value: argumentError(error, call.name, call.args as readonly unknown[], packValue),
+        value: argumentError(error, work.name, work.args as readonly unknown[], packValue),
       });
       return;
     }
     // The node may have it still, from before it was given up: the node then goes on with that.
-    this.#sent.remove(closure.id);
-    this.#givenUp.delete(closure);
-    this.#sent.add({ closure, expectedUs, sentAt: Date.now() });
+    this.#sent.remove(call.id);
+    this.#givenUp.delete(call);
+    this.#sent.add({ call, expectedUs, sentAt: Date.now() });
     this.#batch.push({
-      id: closure.id,
-      attempt: closure.attempts + 1,
-      name: call.name,
+      id: call.id,
+      attempt: call.attempts + 1,
+      name: work.name,
       bytes,
-      ...(call.perWorker !== undefined && { perWorker: call.perWorker }),
-      ...(closure.context !== undefined && { context: closure.context }),
-      ...(call.hasVariables && { hasVariables: true }),
-      ...(closure.runTimeoutMs !== undefined && { runTimeoutMs: closure.runTimeoutMs }),
-      ...(call.isKeyed === true && { isKeyed: true }),
+      ...(work.perWorker !== undefined && { perWorker: work.perWorker }),
+      ...(call.context !== undefined && { context: call.context }),
+      ...(work.hasVariables && { hasVariables: true }),
+      ...(call.runTimeoutMs !== undefined && { runTimeoutMs: call.runTimeoutMs }),
+      ...(work.isKeyed === true && { isKeyed: true }),
     });
     this.#batchBytes += bytes.byteLength;
     if (this.#batchBytes > LONG_BYTES) this.flush();
@@ -171,39 +171,39 @@ export class NodeCalls implements Taker {
     this.#batchBytes = 0;
   }
 
-  cancel(closure: Closure, { reason, replace }: Cancellation): void {
-    const { id } = closure;
-    this.flush(); // the closure may still be in the batch
+  cancel(call: Call, { reason, replace }: Cancellation): void {
+    const { id } = call;
+    this.flush(); // the call may still be in the batch
     this.#node.post({ kind: 'cancel', id, reason: encode(reason).bytes, replace });
     if (replace && !this.#cancelled.has(id)) this.#cancelled.set(id, performance.now());
   }
 
   /**
-   * Asks back all closures, or those of the last `count` that other nodes may run. The node returns
+   * Asks back all calls, or those of the last `count` that other nodes may run. The node returns
    * those that it has not started.
    */
   recall(count?: number): void {
     const all = this.#sent.newestFirst();
-    const movable = (sent: Sent): boolean => sent.closure.placement === undefined;
+    const movable = (sent: Sent): boolean => sent.call.placement === undefined;
     const asked = count === undefined ? all : all.slice(0, count).filter(movable);
     if (asked.length === 0) return;
     this.#isRecalling = true;
-    this.#node.post({ kind: 'recall', ids: asked.map(({ closure }) => closure.id) });
+    this.#node.post({ kind: 'recall', ids: asked.map(({ call }) => call.id) });
   }
 
   /**
-   * Returns all closures to the queue, in their old order, as the node counts as lost. The first
-   * closures, one for each of the `slots`, count as running. Of those that were sent in advance nobody
+   * Returns all calls to the queue, in their old order, as the node counts as lost. The first
+   * calls, one for each of the `slots`, count as running. Of those that were sent in advance nobody
    * can tell: a thread takes several, and another thread later ones.
    */
   giveUp(slots: number, cause: Error): void {
     this.#cancelled.clear();
     const first = new Set(this.#sent.newestFirst().slice(-slots));
     const fateOf = (sent: Sent): Fate => (first.has(sent) ? 'running' : 'unsure');
-    for (const { closure, fate } of inOrderOfReturn(this.#sent, fateOf)) {
-      if (this.#givenUp.has(closure)) continue;
-      this.#givenUp.set(closure, fate);
-      this.#host.returned(closure, fate, cause);
+    for (const { call, fate } of inOrderOfReturn(this.#sent, fateOf)) {
+      if (this.#givenUp.has(call)) continue;
+      this.#givenUp.set(call, fate);
+      this.#host.returned(call, fate, cause);
     }
   }
 
@@ -213,53 +213,53 @@ export class NodeCalls implements Taker {
    */
   takeBack(): void {
     if (this.#givenUp.size === 0) return;
-    for (const closure of this.#host.reclaim(this.#givenUp)) this.#givenUp.delete(closure);
+    for (const call of this.#host.reclaim(this.#givenUp)) this.#givenUp.delete(call);
     const elsewhere: number[] = [];
-    for (const closure of this.#givenUp.keys()) {
-      if (closure.life.at === 'out') this.cancelDuplicate(closure);
-      else elsewhere.push(closure.id);
+    for (const call of this.#givenUp.keys()) {
+      if (call.life.at === 'out') this.cancelDuplicate(call);
+      else elsewhere.push(call.id);
     }
     if (elsewhere.length > 0) this.#node.post({ kind: 'recall', ids: elsewhere });
   }
 
-  /** Ends the node's copy of a closure that another worker has ended. */
-  cancelDuplicate(closure: Closure): void {
-    if (!this.#givenUp.has(closure)) return;
+  /** Ends the node's copy of a call that another worker has ended. */
+  cancelDuplicate(call: Call): void {
+    if (!this.#givenUp.has(call)) return;
     const reason = encode(new CancelledError('Another worker was first')).bytes;
-    this.#node.post({ kind: 'cancel', id: closure.id, reason, replace: true });
+    this.#node.post({ kind: 'cancel', id: call.id, reason, replace: true });
   }
 
-  /** The node has ended a closure. `before` is called if it is one of ours, before it settles. */
-  takeResult(result: SentResult, before: (closure: Closure, name: string) => void): void {
-    const closure = this.#remove(result.id);
-    if (closure === undefined) return;
-    before(closure, closure.work.name);
+  /** The node has ended a call. `before` is called if it is one of ours, before it settles. */
+  takeResult(result: SentResult, before: (call: Call, name: string) => void): void {
+    const call = this.#remove(result.id);
+    if (call === undefined) return;
+    before(call, call.work.name);
     const outcome = outcomeOf(result);
-    if (this.#givenUp.delete(closure)) {
-      if (this.#host.offered(closure, outcome, result.us)) this.#completed += 1;
+    if (this.#givenUp.delete(call)) {
+      if (this.#host.offered(call, outcome, result.us)) this.#completed += 1;
       return;
     }
     this.#completed += 1;
-    this.#host.ended(closure, outcome, result.us);
+    this.#host.ended(call, outcome, result.us);
   }
 
   takeReturned({ id, fate, cause }: Extract<FromNode, { kind: 'returned' }>): void {
-    const closure = this.#remove(id);
-    if (closure === undefined || this.#givenUp.delete(closure)) return;
-    this.#host.returned(closure, fate, cause === null ? undefined : decode(cause).value);
+    const call = this.#remove(id);
+    if (call === undefined || this.#givenUp.delete(call)) return;
+    this.#host.returned(call, fate, cause === null ? undefined : decode(cause).value);
   }
 
-  /** The closure of a message about an attempt; undefined: it was given up, and is another's. */
-  ofAttempt({ id }: { readonly id: number }): Closure | undefined {
-    const closure = this.#sent.get({ id })?.closure;
-    return closure === undefined || this.#givenUp.has(closure) ? undefined : closure;
+  /** The call of a message about an attempt; undefined: it was given up, and is another's. */
+  ofAttempt({ id }: { readonly id: number }): Call | undefined {
+    const call = this.#sent.get({ id })?.call;
+    return call === undefined || this.#givenUp.has(call) ? undefined : call;
   }
 
-  #remove(id: number): Closure | undefined {
+  #remove(id: number): Call | undefined {
     this.#cancelled.delete(id);
     const sent = this.#sent.remove(id);
     if (sent !== undefined) this.#isRecalling = false;
-    return sent?.closure;
+    return sent?.call;
   }
 }
 

@@ -1,10 +1,10 @@
 /**
  * The nodes that serve a run: lets them in, follows what becomes of each, and loses them.
  *
- * 1. A node has a closure through one session, and a session has one node. When a session is
- *    over, nothing is accepted from it any more, and its closures are returned to the queue.
+ * 1. A node has a call through one session, and a session has one node. When a session is
+ *    over, nothing is accepted from it any more, and its calls are returned to the queue.
  * 2. A session whose node probes find gone or silent (probes.ts) is *away*: its task is free and
- *    its closures are returned to the queue, but it is not over. With the node's next sign of
+ *    its calls are returned to the queue, but it is not over. With the node's next sign of
  *    life it goes on: what has ended there is accepted, the first result counts.
  *    It is over when its node says so, or is in another session.
  */
@@ -16,7 +16,7 @@ import { messageOf } from '../../base/thrown-value.ts';
 import { within } from '../../base/timer.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { failedRemedy, type Loss, lost, nodeRemedy } from '../../errors/phases.ts';
-import type { Closure } from '../../pool/queue/closure.ts';
+import type { Call } from '../../pool/queue/call.ts';
 import type { Cancellation, ClusterHost } from '../../pool/queue/strategy.ts';
 import { decode } from '../../record/encoded-error.ts';
 import type { ParameterServers } from '../variables/parameter-servers.ts';
@@ -77,7 +77,7 @@ export class Nodes {
   readonly #tasks: ClusterTasks;
   readonly #sessions: Map<string, Session>;
   readonly #byNode = new Map<string, Session>();
-  /** The sessions that may have closures which were given up: all that are away, and some others. */
+  /** The sessions that may have calls which were given up: all that are away, and some others. */
   readonly #givenUp = new Set<Session>();
   readonly #refused = new RefusedNodes();
   readonly #probes: Probes;
@@ -160,10 +160,10 @@ export class Nodes {
     if (isOver) this.#cancelWatch.stop();
   }
 
-  cancel(closure: Closure, cancellation: Cancellation): void {
+  cancel(call: Call, cancellation: Cancellation): void {
     for (const { calls } of this.#sessions.values()) {
-      if (!calls.has(closure)) continue;
-      calls.cancel(closure, cancellation);
+      if (!calls.has(call)) continue;
+      calls.cancel(call, cancellation);
       if (cancellation.replace) this.#cancelWatch.start();
     }
   }
@@ -329,16 +329,16 @@ export class Nodes {
         if (message.kind === 'returned') session.calls.takeReturned(message);
         else for (const result of message.results) this.#takeResult(session, result);
         this.#letGo(session);
-        dispatcher.freed(session); // it has fewer closures than before
+        dispatcher.freed(session); // it has fewer calls than before
         return;
       case 'progress': {
-        const closure = session.calls.ofAttempt(message);
-        if (closure !== undefined) this.#host.progressed(closure, message.values);
+        const call = session.calls.ofAttempt(message);
+        if (call !== undefined) this.#host.progressed(call, message.values);
         return;
       }
       case 'overdue': {
-        const closure = session.calls.ofAttempt(message);
-        if (closure !== undefined) this.#host.overdue(closure);
+        const call = session.calls.ofAttempt(message);
+        if (call !== undefined) this.#host.overdue(call);
         return;
       }
       case 'status':
@@ -363,7 +363,7 @@ export class Nodes {
         return;
       case 'leaving':
         session.note('leaving');
-        // Closures that the node has not begun can begin on another node.
+        // Calls that the node has not begun can begin on another node.
         session.calls.recall();
         this.#onStatus(task, session);
         return;
@@ -384,9 +384,9 @@ export class Nodes {
   }
 
   #takeResult(session: Session, result: SentResult): void {
-    session.calls.takeResult(result, (closure, name) => {
+    session.calls.takeResult(result, (call, name) => {
       this.#options.dispatcher.measure(name, result.us);
-      for (const other of this.#givenUp) other.calls.cancelDuplicate(closure);
+      for (const other of this.#givenUp) other.calls.cancelDuplicate(call);
     });
   }
 
@@ -444,7 +444,7 @@ export class Nodes {
     session.close();
   }
 
-  /** The node counts as lost: its task is free, and its closures are queued again. */
+  /** The node counts as lost: its task is free, and its calls are queued again. */
   #setAway(session: Session, { how, remedy }: Loss, cause?: unknown): void {
     const wasReady = session.status.phase === 'ready' || session.isLeaving;
     if (!session.note('away')) return;

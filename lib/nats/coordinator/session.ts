@@ -7,8 +7,8 @@
  */
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import type { Closure } from '../../pool/queue/closure.ts';
-import type { InLine } from '../../pool/queue/lines/closure-lines.ts';
+import type { Call } from '../../pool/queue/call.ts';
+import type { InLine } from '../../pool/queue/lines/call-lines.ts';
 import { freeOf } from '../../pool/queue/lines/placement.ts';
 import type { ClusterHost } from '../../pool/queue/strategy.ts';
 import type { Resource } from '../../pool/worker/protocol.ts';
@@ -239,7 +239,7 @@ export class Session {
   /** Nodes with the same definition may have different module files. */
   #lacks(item: InLine): boolean {
     const { functions } = this.status;
-    const { work } = item as Closure;
+    const { work } = item as Call;
     if (functions === undefined) return false;
     return !functions.includes(work.name) && this.#listener.isElsewhere(work.name);
   }

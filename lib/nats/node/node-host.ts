@@ -1,9 +1,9 @@
-/** The queue of a WorkerPool on a node: which thread takes a closure does not matter here. */
+/** The queue of a WorkerPool on a node: which thread takes a call does not matter here. */
 
 import type { VariableSource } from '../../cluster/variables/variable-store.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import type { Closure } from '../../pool/queue/closure.ts';
-import type { QueuedClosures } from '../../pool/queue/closure-queue.ts';
+import type { Call } from '../../pool/queue/call.ts';
+import type { QueuedCalls } from '../../pool/queue/call-queue.ts';
 import type { Outcome } from '../../pool/queue/life.ts';
 import type { EngineEvent, StrategyHost } from '../../pool/queue/strategy.ts';
 import type { Fate, Resource, WorkerResource } from '../../pool/worker/protocol.ts';
@@ -13,15 +13,15 @@ export type NodeHostOptions = Pick<
   'coordinator' | 'cancelGraceMs' | 'retries' | 'variables'
 >;
 
-export abstract class NodeHost implements StrategyHost, QueuedClosures<Closure> {
+export abstract class NodeHost implements StrategyHost, QueuedCalls<Call> {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
   readonly retries: number;
   readonly variables: VariableSource;
-  /** The coordinator has decided which node runs a closure; here any thread may. */
+  /** The coordinator has decided which node runs a call; here any thread may. */
   readonly hasPlaced = false;
   readonly placedOn: readonly number[] = [];
-  #line: Closure[] = [];
+  #line: Call[] = [];
   #resources: Resource[] = [];
 
   constructor({ coordinator, cancelGraceMs, retries, variables }: NodeHostOptions) {
@@ -33,8 +33,8 @@ export abstract class NodeHost implements StrategyHost, QueuedClosures<Closure> 
 
   // ---------------------------------------------------------------- called by the pool
 
-  take(): Closure | undefined {
-    // After a stop the coordinator cancels the closures in line.
+  take(): Call | undefined {
+    // After a stop the coordinator cancels the calls in line.
     return this.coordinator.shouldStop() ? undefined : this.#line.shift();
   }
 
@@ -47,7 +47,7 @@ export abstract class NodeHost implements StrategyHost, QueuedClosures<Closure> 
     return false;
   }
 
-  get queue(): QueuedClosures<Closure> {
+  get queue(): QueuedCalls<Call> {
     return this;
   }
 
@@ -55,13 +55,13 @@ export abstract class NodeHost implements StrategyHost, QueuedClosures<Closure> 
     return this.#resources.map((resource) => this.toMake(resource));
   }
 
-  abstract ended(closure: Closure, outcome: Outcome, microseconds?: number): void;
-  abstract returned(closure: Closure, fate: Fate, cause?: unknown): void;
+  abstract ended(call: Call, outcome: Outcome, microseconds?: number): void;
+  abstract returned(call: Call, fate: Fate, cause?: unknown): void;
   /** (That the node, which is one worker, has started, the coordinator tells itself.) */
   abstract tell(...event: EngineEvent): void;
   abstract failed(error: Error): void;
-  overdue(_closure: Closure): void {}
-  progressed(_closure: Closure, _values: readonly Uint8Array[]): void {}
+  overdue(_call: Call): void {}
+  progressed(_call: Call, _values: readonly Uint8Array[]): void {}
   changed(): void {}
 
   // ---------------------------------------------------------------- called by the subclass
@@ -71,17 +71,17 @@ export abstract class NodeHost implements StrategyHost, QueuedClosures<Closure> 
     return resource;
   }
 
-  protected enqueue(closure: Closure): void {
-    this.#line.push(closure);
+  protected enqueue(call: Call): void {
+    this.#line.push(call);
   }
 
-  protected putBack(closure: Closure): void {
-    this.#line.unshift(closure);
+  protected putBack(call: Call): void {
+    this.#line.unshift(call);
   }
 
   /** @returns whether it was in line, and is not any more */
-  protected withdraw(closure: Closure): boolean {
-    const at = this.#line.indexOf(closure);
+  protected withdraw(call: Call): boolean {
+    const at = this.#line.indexOf(call);
     if (at !== -1) this.#line.splice(at, 1);
     return at !== -1;
   }

@@ -1,5 +1,5 @@
 /**
- * The node's end of a session, the time in which one node serves one run: runs the closures that
+ * The node's end of a session, the time in which one node serves one run: runs the calls that
  * the coordinator (session.ts) sends on threads of this process, and sends their results back.
  * The threads are a WorkerPool, as in the local strategy; this class is the pool's host.
  *
@@ -9,7 +9,7 @@
 import { availableParallelism, hostname } from 'node:os';
 import { type StopMessage, StopPeer } from '../../coordinator/stop-relay.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
-import type { Closure } from '../../pool/queue/closure.ts';
+import type { Call } from '../../pool/queue/call.ts';
 import type { Outcome } from '../../pool/queue/life.ts';
 import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';
 import { clusterCoordinator } from '../../pool/worker/coordinator-of-cluster.ts';
@@ -135,8 +135,8 @@ export class NodeSession extends NodeHost {
     const { module, setup, teardown } = options;
     const coordinator = clusterCoordinator({ job, index: task });
     const variables = new NodeVariables((id, request) => {
-      const [operation, name, closure, ...rest] = request;
-      const known = this.calls.idOf(closure) ?? 0;
+      const [operation, name, call, ...rest] = request;
+      const known = this.calls.idOf(call) ?? 0;
       this.#post({ kind: 'operate', id, request: [operation, name, known, ...rest] });
     });
     super({ coordinator, cancelGraceMs, retries, variables });
@@ -241,7 +241,7 @@ export class NodeSession extends NodeHost {
     this.#datasets?.draw(request, answer);
   }
 
-  ended(closure: Closure, { state, value }: Outcome, microseconds = 0): void {
+  ended(call: Call, { state, value }: Outcome, microseconds = 0): void {
     let result: Pick<SentResult, 'state' | 'bytes'>;
     try {
       // A result comes packed from its thread: a call whose arguments are bytes gets bytes.
@@ -250,12 +250,12 @@ export class NodeSession extends NodeHost {
     } catch (error) {
       result = { state: 'failed', bytes: encode(error).bytes };
     }
-    this.#sendProgress(closure);
-    const id = this.calls.remove(closure);
+    this.#sendProgress(call);
+    const id = this.calls.remove(call);
     if (id === undefined) return;
-    const wasCancelled = closure.decided !== undefined;
+    const wasCancelled = call.decided !== undefined;
     const how = state === 'ready' ? 'ok' : 'error';
-    this.#listener.onCall(closure.work.name, wasCancelled ? 'cancelled' : how);
+    this.#listener.onCall(call.work.name, wasCancelled ? 'cancelled' : how);
     this.stops.sendStops();
     if (this.calls.addResult({ id, ...result, us: microseconds })) this.#flush();
     else this.#flushSoon();
@@ -265,35 +265,35 @@ export class NodeSession extends NodeHost {
     this.#sendStatusSoon();
   }
 
-  /** The coordinator decides, and cancels the closure. */
-  override overdue(closure: Closure): void {
-    const id = this.calls.idOf(closure.id);
+  /** The coordinator decides, and cancels the call. */
+  override overdue(call: Call): void {
+    const id = this.calls.idOf(call.id);
     if (id !== undefined) this.#post({ kind: 'overdue', id });
   }
 
-  override progressed(closure: Closure, values: readonly Uint8Array[]): void {
-    this.calls.addProgress(closure, values);
-    if (!this.channel.isFull) this.#sendProgress(closure);
+  override progressed(call: Call, values: readonly Uint8Array[]): void {
+    this.calls.addProgress(call, values);
+    if (!this.channel.isFull) this.#sendProgress(call);
   }
 
-  returned(closure: Closure, fate: Fate, cause?: unknown): void {
-    const id = this.calls.idOf(closure.id);
+  returned(call: Call, fate: Fate, cause?: unknown): void {
+    const id = this.calls.idOf(call.id);
     if (id === undefined) return;
-    // Without a cause the pool has recalled the closure from a busy thread because another thread
-    // is idle: the closure goes to the head of the line, where the idle thread takes it. If its
-    // arguments were moved to the busy thread, they are lost here, and the closure goes back to the
+    // Without a cause the pool has recalled the call from a busy thread because another thread
+    // is idle: the call goes to the head of the line, where the idle thread takes it. If its
+    // arguments were moved to the busy thread, they are lost here, and the call goes back to the
     // coordinator, which has a copy.
-    if (cause === undefined && closure.decided === undefined && !closure.isMoved) {
-      this.putBack(closure);
+    if (cause === undefined && call.decided === undefined && !call.isMoved) {
+      this.putBack(call);
       return;
     }
     if (fate !== 'sent') {
-      const outcome = closure.decided === undefined ? 'lost' : 'cancelled';
-      this.#listener.onCall(closure.work.name, outcome);
+      const outcome = call.decided === undefined ? 'lost' : 'cancelled';
+      this.#listener.onCall(call.work.name, outcome);
     }
-    this.calls.remove(closure);
+    this.calls.remove(call);
     this.#flush();
-    this.#sendStatus(); // before 'returned', or the coordinator would send the closure here again
+    this.#sendStatus(); // before 'returned', or the coordinator would send the call here again
     const why = cause === undefined ? null : encode(cause).bytes;
     this.#post({ kind: 'returned', id, fate, cause: why });
   }
@@ -326,9 +326,9 @@ export class NodeSession extends NodeHost {
     }
     switch (message.kind) {
       case 'run':
-        for (const call of message.calls) {
-          const closure = this.calls.receive(call);
-          if (closure !== undefined) this.enqueue(closure);
+        for (const sent of message.calls) {
+          const call = this.calls.receive(sent);
+          if (call !== undefined) this.enqueue(call);
         }
         this.#pool?.wake();
         return;
@@ -384,27 +384,27 @@ export class NodeSession extends NodeHost {
   }
 
   #cancel(id: number, reason: unknown, replace: boolean): void {
-    const closure = this.calls.get(id);
-    if (closure === undefined) return; // the closure has ended; its result is on its way
-    closure.become({ at: 'in-flight', outcome: { state: 'cancelled', value: reason } });
-    if (!this.withdraw(closure)) this.#pool?.cancel(closure, { reason, replace });
-    else this.returned(closure, 'sent');
+    const call = this.calls.get(id);
+    if (call === undefined) return; // the call has ended; its result is on its way
+    call.become({ at: 'in-flight', outcome: { state: 'cancelled', value: reason } });
+    if (!this.withdraw(call)) this.#pool?.cancel(call, { reason, replace });
+    else this.returned(call, 'sent');
   }
 
-  /** A closure that can be neither taken from the line nor recalled has begun, and goes on. */
+  /** A call that can be neither taken from the line nor recalled has begun, and goes on. */
   #recall(id: number): void {
-    const closure = this.calls.get(id);
-    if (closure === undefined) return;
-    if (!this.withdraw(closure) && this.#pool?.recall(closure) !== true) return;
-    this.calls.remove(closure);
+    const call = this.calls.get(id);
+    if (call === undefined) return;
+    if (!this.withdraw(call) && this.#pool?.recall(call) !== true) return;
+    this.calls.remove(call);
     this.#post({ kind: 'returned', id, fate: 'sent', cause: null });
   }
 
   // ---------------------------------------------------------------- to the coordinator
 
-  #sendProgress(closure: Closure): void {
-    const id = this.calls.idOf(closure.id);
-    const values = this.calls.takeProgress(closure);
+  #sendProgress(call: Call): void {
+    const id = this.calls.idOf(call.id);
+    const values = this.calls.takeProgress(call);
     if (id !== undefined && values.length > 0) this.#post({ kind: 'progress', id, values });
   }
 

@@ -1,6 +1,6 @@
 /** The calls that a coordinator has sent to this node and that have not ended here; and their results, until they are sent. */
 
-import { type Call, Closure } from '../../pool/queue/closure.ts';
+import { Call, type Work } from '../../pool/queue/call.ts';
 import { RecentValues } from '../../pool/worker/recent-values.ts';
 import { toPost, transferListOf } from '../../pool/worker/transfer.ts';
 import { LONG_BYTES, type SentCall, type SentResult } from '../wire/session-messages.ts';
@@ -9,65 +9,65 @@ import { LONG_BYTES, type SentCall, type SentResult } from '../wire/session-mess
 const MOST_PROGRESS = 4_096;
 
 export class ReceivedCalls {
-  /** By the coordinator's ids. (`Closure.id` here is another.) */
-  readonly #closures = new Map<number, Closure>();
+  /** By the coordinator's ids. (`Call.id` here is another.) */
+  readonly #calls = new Map<number, Call>();
   readonly #ids = new Map<number, number>();
   /** What functions have reported and was not sent. */
-  readonly #progress = new Map<Closure, RecentValues>();
+  readonly #progress = new Map<Call, RecentValues>();
   #results: SentResult[] = [];
   #resultsBytes = 0;
 
   get size(): number {
-    return this.#closures.size;
+    return this.#calls.size;
   }
 
   /** @returns undefined if the node has the call already */
-  receive({ id, attempt, name, bytes, context, ...of }: SentCall): Closure | undefined {
-    if (this.#closures.has(id)) return undefined;
+  receive({ id, attempt, name, bytes, context, ...of }: SentCall): Call | undefined {
+    if (this.#calls.has(id)) return undefined;
     const args = toPost(bytes);
     const transfer = transferListOf([args]);
     const { perWorker, hasVariables = false, isKeyed = false, runTimeoutMs } = of;
     const own = { bytes: args.length, perWorker, hasVariables, transfer, isKeyed };
-    const call: Call = { name, args, ...own };
+    const work: Work = { name, args, ...own };
     const before = { attempts: attempt - 1, contextText: context };
     const options = { retries: Number.POSITIVE_INFINITY, runTimeoutMs, ...before };
-    const closure = new Closure(call, undefined, undefined, options);
-    closure.become({ at: 'in-flight' }); // for the coordinator, which has the queue
-    this.#closures.set(id, closure);
-    this.#ids.set(closure.id, id);
-    return closure;
+    const call = new Call(work, undefined, undefined, options);
+    call.become({ at: 'in-flight' }); // for the coordinator, which has the queue
+    this.#calls.set(id, call);
+    this.#ids.set(call.id, id);
+    return call;
   }
 
-  get(id: number): Closure | undefined {
-    return this.#closures.get(id);
+  get(id: number): Call | undefined {
+    return this.#calls.get(id);
   }
 
-  /** The coordinator's id of a closure here; undefined: it has ended. */
-  idOf(closure: number): number | undefined {
-    return this.#ids.get(closure);
+  /** The coordinator's id of a call here; undefined: it has ended. */
+  idOf(call: number): number | undefined {
+    return this.#ids.get(call);
   }
 
-  /** The closure has ended, or goes back. @returns the coordinator's id; undefined: it went before */
-  remove(closure: Closure): number | undefined {
-    this.#progress.delete(closure);
-    const id = this.#ids.get(closure.id);
-    this.#ids.delete(closure.id);
-    if (id !== undefined) this.#closures.delete(id);
+  /** The call has ended, or goes back. @returns the coordinator's id; undefined: it went before */
+  remove(call: Call): number | undefined {
+    this.#progress.delete(call);
+    const id = this.#ids.get(call.id);
+    this.#ids.delete(call.id);
+    if (id !== undefined) this.#calls.delete(id);
     return id;
   }
 
   /** While the channel is full, values wait here, where the newest are kept. */
-  addProgress(closure: Closure, values: readonly Uint8Array[]): void {
-    let waiting = this.#progress.get(closure);
+  addProgress(call: Call, values: readonly Uint8Array[]): void {
+    let waiting = this.#progress.get(call);
     if (waiting === undefined) {
       waiting = new RecentValues(MOST_PROGRESS, LONG_BYTES);
-      this.#progress.set(closure, waiting);
+      this.#progress.set(call, waiting);
     }
     for (const value of values) waiting.add(value);
   }
 
-  takeProgress(closure: Closure): Uint8Array[] {
-    return this.#progress.get(closure)?.takeAll() ?? [];
+  takeProgress(call: Call): Uint8Array[] {
+    return this.#progress.get(call)?.takeAll() ?? [];
   }
 
   /** @returns whether the results are to be sent now, not in a moment */

@@ -4,15 +4,15 @@
  * and a function that ends its thread does not end the data sets of the others.
  *
  * 1. The thread is a WorkerPool of one, which starts with the first data set. A request of a slot
- *    is a closure whose function is DRAW; this class is the pool's host.
- * 2. Each closure in `#answers` is answered once: with its result; or, if its thread died while it
+ *    is a call whose function is DRAW; this class is the pool's host.
+ * 2. Each call in `#answers` is answered once: with its result; or, if its thread died while it
  *    ran, with an error, since nobody knows whether the iterator has moved. What had not begun
  *    waits for the next thread, which makes the data sets anew, from the beginning.
  */
 
 import type { Definition } from '../../cluster/variables/variable.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
-import { type Call, Closure } from '../../pool/queue/closure.ts';
+import { Call, type Work } from '../../pool/queue/call.ts';
 import type { Outcome } from '../../pool/queue/life.ts';
 import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
@@ -32,7 +32,7 @@ export class SharedDatasets extends NodeHost {
   readonly #owner: NodeHost;
   readonly #settings: SharedDatasetsSettings;
   #pool: WorkerPool | undefined;
-  readonly #answers = new Map<Closure, DrawAnswer>();
+  readonly #answers = new Map<Call, DrawAnswer>();
   /** Why there will be no thread any more. */
   #failure: Error | undefined;
 
@@ -74,14 +74,14 @@ export class SharedDatasets extends NodeHost {
 
   draw(request: Uint8Array, answer: DrawAnswer): void {
     const own = { bytes: request.length, perWorker: undefined, hasVariables: false, transfer: [] };
-    const call: Call = { name: DRAW, args: request, ...own };
-    const closure = new Closure(call);
-    this.#answers.set(closure, answer);
+    const work: Work = { name: DRAW, args: request, ...own };
+    const call = new Call(work);
+    this.#answers.set(call, answer);
     if (this.#failure !== undefined) {
-      this.#fail(closure, this.#failure);
+      this.#fail(call, this.#failure);
       return;
     }
-    this.enqueue(closure);
+    this.enqueue(call);
     this.#pool?.wake();
   }
 
@@ -93,19 +93,19 @@ export class SharedDatasets extends NodeHost {
 
   // ---------------------------------------------------------------- host of the pool
 
-  ended(closure: Closure, { state, value }: Outcome): void {
-    if (state === 'ready') this.#answer(closure, STATE.ready, value as Uint8Array);
-    else this.#fail(closure, value);
+  ended(call: Call, { state, value }: Outcome): void {
+    if (state === 'ready') this.#answer(call, STATE.ready, value as Uint8Array);
+    else this.#fail(call, value);
   }
 
-  returned(closure: Closure, fate: Fate, cause?: unknown): void {
+  returned(call: Call, fate: Fate, cause?: unknown): void {
     if (fate === 'sent' && this.#failure === undefined) {
-      this.putBack(closure);
+      this.putBack(call);
       return;
     }
     const { job, index } = this.#settings.task;
     const text = `The thread that has the data sets of ${job}:${index} ended while it made the next item. They begin anew`;
-    this.#fail(closure, new UnavailableError(text, { cause }));
+    this.#fail(call, new UnavailableError(text, { cause }));
   }
 
   tell(...event: EngineEvent): void {
@@ -114,19 +114,19 @@ export class SharedDatasets extends NodeHost {
 
   failed(error: Error): void {
     this.#failure ??= error;
-    for (const closure of this.#answers.keys()) {
-      this.withdraw(closure);
-      this.#fail(closure, this.#failure);
+    for (const call of this.#answers.keys()) {
+      this.withdraw(call);
+      this.#fail(call, this.#failure);
     }
   }
 
-  #fail(closure: Closure, error: unknown): void {
-    this.#answer(closure, STATE.failed, encode(error).bytes);
+  #fail(call: Call, error: unknown): void {
+    this.#answer(call, STATE.failed, encode(error).bytes);
   }
 
-  #answer(closure: Closure, state: number, bytes: Uint8Array): void {
-    const answer = this.#answers.get(closure);
-    this.#answers.delete(closure);
+  #answer(call: Call, state: number, bytes: Uint8Array): void {
+    const answer = this.#answers.get(call);
+    this.#answers.delete(call);
     answer?.(state, bytes);
   }
 }

@@ -64,13 +64,13 @@ export class KeptVariables {
   }
 
   #perform(request: ServerRequest): unknown {
-    const [operation, name, closure, , value] = request;
+    const [operation, name, call, , value] = request;
     switch (operation) {
       case 'define':
         this.#variables.define(name, value);
         return undefined;
       case 'forget':
-        return this.#variables.forget(closure);
+        return this.#variables.forget(call);
       default:
         return this.#variables.perform(request as Request);
     }

@@ -12,10 +12,10 @@
  * 2. What is sent to all servers in one turn of the event loop is a consistent cut. An operation
  *    that was answered before that turn was sent before it, and one that follows from it is sent
  *    after it.
- * 3. An `assignAdd` of a function has the id of its closure and its ordinal. Its servers remember
- *    both until the coordinator says that the closure is over; from then on the coordinator lets no
+ * 3. An `assignAdd` of a function has the id of its call and its ordinal. Its servers remember
+ *    both until the coordinator says that the call is over; from then on the coordinator lets no
  *    write of an attempt through that a worker may still run.
- * 4. Of two attempts of a closure that run at the same time (the worker of the first was given up,
+ * 4. Of two attempts of a call that run at the same time (the worker of the first was given up,
  *    and came back) the later one's assigns stand: an assign of the earlier one that comes after
  *    has no effect, as if it had come before.
  * 5. A variable lives as long as the sessions of servers that it was made in. When one is lost,
@@ -67,8 +67,8 @@ const TIMEOUT_MS = 60_000;
 /** The part of a Session that carries operations. */
 export interface NodeLine {
   post(message: ToNode): void;
-  /** Whether the closure of this id is in flight there, and nowhere settled. */
-  isRunning(closure: number): boolean;
+  /** Whether the call of this id is in flight there, and nowhere settled. */
+  isRunning(call: number): boolean;
 }
 
 /** The tasks of the job `ps`. */
@@ -127,9 +127,9 @@ export class ParameterServers implements VariableStore {
   readonly #held = new WeakSet<NodeLine>();
   /** The servers that a variable was made on, or is on its way to. */
   readonly #homes = new WeakSet<NodeLine>();
-  /** By closure: the servers that remember an `assignAdd` of it. */
+  /** By call: the servers that remember an `assignAdd` of it. */
   readonly #additions = new Map<number, Set<NodeLine>>();
-  /** By closure and variable: the latest attempt that has assigned (4). */
+  /** By call and variable: the latest attempt that has assigned (4). */
   readonly #assigned = new Map<number, Map<string, number>>();
   /** The indexes of the servers among which names are shared out, from the first variable on. */
   #places: readonly number[] | undefined;
@@ -196,13 +196,13 @@ export class ParameterServers implements VariableStore {
     await this.#hold.assertHeld();
   }
 
-  forget(closure: number): void {
-    this.#assigned.delete(closure);
-    const servers = this.#additions.get(closure);
+  forget(call: number): void {
+    this.#assigned.delete(call);
+    const servers = this.#additions.get(call);
     if (servers === undefined) return;
-    this.#additions.delete(closure);
+    this.#additions.delete(call);
     for (const server of servers)
-      server.post({ kind: 'operate', id: 0, request: ['forget', '', closure, 0] });
+      server.post({ kind: 'operate', id: 0, request: ['forget', '', call, 0] });
   }
 
   // ---------------------------------------------------------------- called by the engine
@@ -426,7 +426,7 @@ export class ParameterServers implements VariableStore {
   /** @param request - with a value that fits */
   async #update(made: Made, request: Request): Promise<void> {
     const { parts } = made;
-    const [operation, name, closure, ordinal, value] = request;
+    const [operation, name, call, ordinal, value] = request;
     made.reading = undefined;
     const onRefused = (cause: unknown): void => {
       const message = `A parameter server has refused its part of the variable '${name}'`;
@@ -434,18 +434,18 @@ export class ParameterServers implements VariableStore {
     };
     const values = split(value as VariableValue, parts);
     const asked = parts.map(({ server, definition: { name: key } }, at) => {
-      if (operation === 'assignAdd' && closure > 0) {
-        const servers = this.#additions.get(closure) ?? new Set();
-        this.#additions.set(closure, servers.add(server));
+      if (operation === 'assignAdd' && call > 0) {
+        const servers = this.#additions.get(call) ?? new Set();
+        this.#additions.set(call, servers.add(server));
       }
-      const part: Request = [operation, key, closure, ordinal, values[at]];
+      const part: Request = [operation, key, call, ordinal, values[at]];
       return this.#ask(server, part, parts.length === 1 ? undefined : onRefused);
     });
     await Promise.all(asked);
   }
 
   async #pass(worker: NodeLine, request: Request): Promise<unknown> {
-    const [operation, name, closure, ordinal, value] = request;
+    const [operation, name, call, ordinal, value] = request;
     const made = this.#made.get(name);
     if (made === undefined) throw new InvalidArgumentError(`There is no variable '${name}'`);
     if (operation === 'read') {
@@ -456,21 +456,21 @@ export class ParameterServers implements VariableStore {
       reading.whole ??= joined(made.definition, made.parts, values);
       return reading.whole;
     }
-    if (closure > 0 && !worker.isRunning(closure)) {
+    if (call > 0 && !worker.isRunning(call)) {
       throw new FailedPreconditionError(
         `The function that writes to the variable '${name}' has ended: another worker was first, or it was cancelled`,
       );
     }
     checkFits('value', made.definition, value);
-    const isLate = operation === 'assign' && closure > 0 && this.#isLate(closure, name, ordinal);
+    const isLate = operation === 'assign' && call > 0 && this.#isLate(call, name, ordinal);
     if (!isLate) await this.#update(made, request);
     return undefined;
   }
 
-  /** Whether a later attempt of the closure has assigned to the variable (4). */
-  #isLate(closure: number, name: string, attempt: number): boolean {
-    const byName = this.#assigned.get(closure) ?? new Map<string, number>();
-    this.#assigned.set(closure, byName);
+  /** Whether a later attempt of the call has assigned to the variable (4). */
+  #isLate(call: number, name: string, attempt: number): boolean {
+    const byName = this.#assigned.get(call) ?? new Map<string, number>();
+    this.#assigned.set(call, byName);
     const latest = Math.max(byName.get(name) ?? 0, attempt);
     byName.set(name, latest);
     return latest > attempt;

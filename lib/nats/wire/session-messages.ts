@@ -73,13 +73,7 @@ export type ToNode =
 /** A Request, or what only the coordinator asks of a parameter server. */
 export type ServerRequest =
   | Request
-  | [
-      operation: 'define' | 'forget',
-      name: string,
-      closure: number,
-      ordinal: number,
-      value?: unknown,
-    ];
+  | [operation: 'define' | 'forget', name: string, call: number, ordinal: number, value?: unknown];
 /** A Resource; the arguments of a data set are packed. */
 export type PackedResource =
   | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
@@ -223,8 +217,8 @@ const isInitial = (value: unknown): boolean => attempt(() => definitionOf('', va
 
 function isRequest(request: unknown): request is Request {
   if (!Array.isArray(request) || request.length > 5) return false;
-  const [operation, name, closure, ordinal, value] = request;
-  if (!isText(name) || !isCount(closure) || !isCount(ordinal)) return false;
+  const [operation, name, call, ordinal, value] = request;
+  if (!isText(name) || !isCount(call) || !isCount(ordinal)) return false;
   if (operation === 'read') return true;
   return (operation === 'assign' || operation === 'assignAdd') && isInitial(value);
 }
@@ -232,8 +226,8 @@ function isRequest(request: unknown): request is Request {
 function isServerRequest(request: unknown): request is ServerRequest {
   if (isRequest(request)) return true;
   if (!Array.isArray(request) || request.length > 5) return false;
-  const [operation, name, closure, ordinal, value] = request;
-  if (!isText(name) || !isCount(closure) || !isCount(ordinal)) return false;
+  const [operation, name, call, ordinal, value] = request;
+  if (!isText(name) || !isCount(call) || !isCount(ordinal)) return false;
   return operation === 'forget' || (operation === 'define' && isInitial(value));
 }
 

@@ -21,8 +21,8 @@ import {
 import { isOfType } from '../../base/thrown-value.ts';
 import { checkErrorTypes, type ErrorClass } from '../../coordinator/coordinator-options.ts';
 import { activeContext } from '../../telemetry/spans.ts';
-import type { ClosureOptions, RetryRule } from '../queue/closure.ts';
-import { PRIORITIES, type Priority } from '../queue/lines/closure-lines.ts';
+import type { CallTerms, RetryRule } from '../queue/call.ts';
+import { PRIORITIES, type Priority } from '../queue/lines/call-lines.ts';
 import { nowhere, Placement } from '../queue/lines/placement.ts';
 import { type Limits, UNLIMITED } from '../queue/time-limits.ts';
 import type { CallOptions, MapOptions, ScheduleOptions } from './signatures.ts';
@@ -63,7 +63,7 @@ export type CheckedCallOptions = {
 };
 
 /** The options of a call of whichever method, with their defaults. */
-export type CheckedOptions = Omit<ClosureOptions, 'onProgress'> & {
+export type CheckedOptions = Omit<CallTerms, 'onProgress'> & {
   limits: Limits;
   /** Is given each value that the function reports. */
   onProgress?: ((value: unknown, item?: unknown) => void) | undefined;

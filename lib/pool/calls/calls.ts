@@ -1,14 +1,13 @@
-/** Makes a closure of each call: checks it, finds its function's name, and puts it in the queue. */
+/** Makes a call of each call: checks it, finds its function's name, and puts it in the queue. */
 
 import { reasonOfAbort, throwIfAborted } from '../../base/abort-reason.ts';
 import { rejection } from '../../base/callers-frames.ts';
 import { EventLoopYield } from '../../base/turn.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { unpackValue } from '../../values/value.ts';
-import { argumentsOf, makeCall } from '../queue/call.ts';
-import { type Call, Closure, type ClosureOwner } from '../queue/closure.ts';
-import type { ClosureQueue } from '../queue/closure-queue.ts';
-import type { ClosureRules } from '../queue/closure-rules.ts';
+import { Call, type CallOwner, type Work } from '../queue/call.ts';
+import type { CallQueue } from '../queue/call-queue.ts';
+import type { CallRules } from '../queue/call-rules.ts';
 import type { Settle } from '../queue/life.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import { type AnyFunction, checkFunctionOrName } from '../queue/module-exports.ts';
@@ -23,17 +22,18 @@ import {
   whyWaiting,
 } from '../queue/time-limits.ts';
 import { giveFailure } from '../queue/unseen-functions.ts';
+import { argumentsOf, makeWork } from '../queue/work.ts';
 import { isTaskTraced } from '../worker/task-channel.ts';
 import { type CheckedOptions, checkPlacement, checkRunOptions } from './call-options.ts';
 import { CallTrace } from './call-trace.ts';
-import type { HeldClosure, KeptResults, Results, Started } from './kept-results.ts';
+import type { HeldCall, KeptResults, Results, Started } from './kept-results.ts';
 import type { CallOptions } from './signatures.ts';
 
 /** What the calls of one pool share. */
 export interface CallsHost {
-  readonly rules: ClosureRules;
+  readonly rules: CallRules;
   readonly resolver: NameResolver;
-  readonly owner: ClosureOwner;
+  readonly owner: CallOwner;
   /** The `retries` of a call that names none. */
   readonly retries: number;
   /** Where the results of calls with a key are kept, and the fingerprint of the module. */
@@ -43,7 +43,7 @@ export interface CallsHost {
   whyNowhere(placement: Placement): string | undefined;
   /** `Engine.assertHeld` */
   assertHeld(): Promise<void>;
-  /** A closure was put in the queue, or waits for room there. */
+  /** A call was put in the queue, or waits for room there. */
   onPut(): void;
   /** Why no worker is ready, as a sentence; '' while one is. */
   whyNoWorker(): string;
@@ -58,11 +58,11 @@ export type Report = (values: readonly Uint8Array[]) => void;
 export const shownName = (fn: AnyFunction | string): string =>
   typeof fn === 'string' ? fn : fn.name || '(anonymous)';
 
-/** @returns undefined if the closure is queued; else a promise that resolves when it is */
-function putOwn(queue: ClosureQueue<Closure>, closure: Closure): Promise<void> | undefined {
+/** @returns undefined if the call is queued; else a promise that resolves when it is */
+function putOwn(queue: CallQueue<Call>, call: Call): Promise<void> | undefined {
   let room: Promise<void> | undefined;
   try {
-    queue.put(closure, () => {
+    queue.put(call, () => {
       let entered = (): void => {};
       let refused: (error: unknown) => void = entered;
       room = new Promise((resolve, reject) => {
@@ -87,9 +87,9 @@ export class Calls {
     this.host = host;
     const { results, rules } = host;
     this.kept = results?.place.open(results.definition, {
-      hold: (call, options, settle) => this.#put(call, { ...options, isHeld: true }, settle),
-      release: (closure) => this.release(closure),
-      decide: (closure, outcome) => rules.decide(closure, outcome),
+      hold: (work, options, settle) => this.#put(work, { ...options, isHeld: true }, settle),
+      release: (call) => this.release(call),
+      decide: (call, outcome) => rules.decide(call, outcome),
       assertHeld: () => host.assertHeld(),
     });
   }
@@ -143,28 +143,28 @@ export class Calls {
     if (runTimeoutMs === 0) return this.#refuse(overdue(shownName(fn), 0));
     const { resolver } = this.host;
     const name = resolver.known(fn);
-    const call = this.make(name ?? shownName(fn), args);
+    const work = this.make(name ?? shownName(fn), args);
     const own =
-      key === undefined ? options : { ...options, hash: this.checkKeeps().hashOf(call, args) };
-    if (name === undefined || this.hasToWait(call) || resolver.isBusy) {
-      return this.#startLater(fn, call, own, settle, report);
+      key === undefined ? options : { ...options, hash: this.checkKeeps().hashOf(work, args) };
+    if (name === undefined || this.hasToWait(work) || resolver.isBusy) {
+      return this.#startLater(fn, work, own, settle, report);
     }
-    return this.#startNow(call, own, settle, report);
+    return this.#startNow(work, own, settle, report);
   }
 
-  /** Queues a closure that was held. */
-  release(closure: Closure): void {
-    this.host.rules.queue.release(closure);
+  /** Queues a call that was held. */
+  release(call: Call): void {
+    this.host.rules.queue.release(call);
     this.host.onPut(); // while it was held, nothing may have kept the program alive
   }
 
   /** @throws the errors of wrong arguments */
-  protected make(name: string, args: readonly unknown[]): Call {
-    return makeCall(name, args, this.host.sharesMemory());
+  protected make(name: string, args: readonly unknown[]): Work {
+    return makeWork(name, args, this.host.sharesMemory());
   }
 
   /** Whether the call uses what the workers may not have been sent yet: `defined` is awaited. */
-  protected hasToWait(_call: Call): boolean {
+  protected hasToWait(_call: Work): boolean {
     return false;
   }
 
@@ -175,12 +175,12 @@ export class Calls {
 
   /** Puts a call in the queue, or has it wait for room. */
   protected put(
-    call: Call,
+    work: Work,
     options: CheckedOptions,
     settle: Settle,
     report: Report | undefined,
-  ): HeldClosure {
-    return this.#put(call, options, settle, report);
+  ): HeldCall {
+    return this.#put(work, options, settle, report);
   }
 
   /** Lets the event loop turn if it is time for that. */
@@ -196,14 +196,14 @@ export class Calls {
   }
 
   #startNow(
-    call: Call,
+    work: Work,
     options: CheckedOptions,
     settle: Settle,
     report: Report | undefined,
   ): Started {
-    if (options.key !== undefined) return this.checkKeeps().start(call, options, settle);
-    const { closure, room } = this.put(call, options, settle, report);
-    return { cancel: (reason) => this.#cancel(closure, reason), room };
+    if (options.key !== undefined) return this.checkKeeps().start(work, options, settle);
+    const { call, room } = this.put(work, options, settle, report);
+    return { cancel: (reason) => this.#cancel(call, reason), room };
   }
 
   /**
@@ -211,7 +211,7 @@ export class Calls {
    */
   #startLater(
     fn: AnyFunction | string,
-    call: Call,
+    work: Work,
     options: CheckedOptions,
     settle: Settle,
     report: Report | undefined,
@@ -226,7 +226,7 @@ export class Calls {
     const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
     let started: Started | undefined;
     let cancelled: { reason: unknown } | undefined;
-    const defined = this.hasToWait(call) ? this.defined : undefined;
+    const defined = this.hasToWait(work) ? this.defined : undefined;
     const entered = resolver.inOrder(fn, defined, inOwnTime, (name) => {
       if (signal?.aborted) throw reasonOfAbort(signal);
       if (cancelled !== undefined) throw cancelled.reason;
@@ -237,7 +237,7 @@ export class Calls {
       if (leftMs <= 0) throw tooLate();
       checkPlacement(options.placement, this.host);
       const own = { ...options, limits: { ...limits, leftMs } };
-      started = this.#startNow({ ...call, name }, own, settle, report);
+      started = this.#startNow({ ...work, name }, own, settle, report);
       return started; // later calls do not wait for its room
     });
     const later = async (): Promise<void> => {
@@ -254,44 +254,44 @@ export class Calls {
   }
 
   #put(
-    call: Call,
+    work: Work,
     { limits, onProgress, ...options }: CheckedOptions,
     settle: Settle,
     report?: Report,
-  ): HeldClosure {
+  ): HeldCall {
     const { rules, owner } = this.host;
-    const trace = isTaskTraced() ? new CallTrace(owner.coordinator, call.name) : undefined;
+    const trace = isTaskTraced() ? new CallTrace(owner.coordinator, work.name) : undefined;
     const around = trace?.around(settle) ?? settle;
     const told = onProgress === undefined ? report : this.#reporter(onProgress, report);
     const own = told === undefined ? options : { ...options, onProgress: told };
-    const closure = new Closure(call, around, owner, own);
-    if (limits !== UNLIMITED) limit(closure, limits, rules, () => this.host.whyNoWorker());
+    const call = new Call(work, around, owner, own);
+    if (limits !== UNLIMITED) limit(call, limits, rules, () => this.host.whyNoWorker());
     const put = (): Promise<void> | undefined =>
-      options.group === undefined ? putOwn(rules.queue, closure) : options.group.put(closure);
-    const room = trace === undefined ? put() : trace.start(closure, put);
+      options.group === undefined ? putOwn(rules.queue, call) : options.group.put(call);
+    const room = trace === undefined ? put() : trace.start(call, put);
     this.host.onPut();
-    return { closure, room };
+    return { call, room };
   }
 
-  /** Calls `report`, and `onProgress` with each value until the closure has settled. */
+  /** Calls `report`, and `onProgress` with each value until the call has settled. */
   #reporter(
     onProgress: (value: unknown) => void,
     report: Report | undefined,
-  ): (values: readonly Uint8Array[], closure: Closure) => void {
-    return (values, closure) => {
+  ): (values: readonly Uint8Array[], call: Call) => void {
+    return (values, call) => {
       report?.(values);
       try {
         for (const value of values) {
-          if (closure.life.at !== 'in-flight' || closure.decided !== undefined) return;
+          if (call.life.at !== 'in-flight' || call.decided !== undefined) return;
           onProgress(unpackValue(value));
         }
       } catch (error) {
-        this.#cancel(closure, error);
+        this.#cancel(call, error);
       }
     };
   }
 
-  #cancel(closure: Closure, value: unknown): void {
-    this.host.rules.decide(closure, { state: 'cancelled', value });
+  #cancel(call: Call, value: unknown): void {
+    this.host.rules.decide(call, { state: 'cancelled', value });
   }
 }

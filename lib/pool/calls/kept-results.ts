@@ -1,7 +1,7 @@
 /** The seam between calls with a key and what keeps their results, which stands above the pool. */
 
 import { invalidType } from '../../base/arguments.ts';
-import type { Call, Closure } from '../queue/closure.ts';
+import type { Call, Work } from '../queue/call.ts';
 import type { Outcome, Settle } from '../queue/life.ts';
 import type { CheckedOptions } from './call-options.ts';
 
@@ -23,18 +23,18 @@ export type Started = {
   room: Promise<void> | undefined;
 };
 
-/** A closure in the queue that is held there. */
-export type HeldClosure = { closure: Closure; room: Promise<void> | undefined };
+/** A call in the queue that is held there. */
+export type HeldCall = { call: Call; room: Promise<void> | undefined };
 
 export interface KeptResultsHost {
-  /** Puts a closure in the queue that is held there. */
-  hold(call: Call, options: CheckedOptions, settle: Settle): HeldClosure;
-  /** Queues a closure that was held. */
-  release(closure: Closure): void;
+  /** Puts a call in the queue that is held there. */
+  hold(work: Work, options: CheckedOptions, settle: Settle): HeldCall;
+  /** Queues a call that was held. */
+  release(call: Call): void;
   /** `Engine.assertHeld` */
   assertHeld(): Promise<void>;
-  /** `ClosureRules.decide` */
-  decide(closure: Closure, outcome: Outcome): void;
+  /** `CallRules.decide` */
+  decide(call: Call, outcome: Outcome): void;
 }
 
 export interface KeptResults {
@@ -47,13 +47,13 @@ export interface KeptResults {
   /** A call waits for its arguments: `promise` resolves when it has begun. */
   waits<T>(promise: Promise<T>): Promise<T>;
   /** @throws InvalidArgumentError: the arguments cannot be compared with stored ones */
-  hashOf(call: Call, args: readonly unknown[]): string;
+  hashOf(work: Work, args: readonly unknown[]): string;
   /**
    * Begins a call, with its key and the hash of its arguments in `options`.
    *
    * @throws InvalidArgumentError: a call with the same key and other arguments has not ended
    */
-  start(call: Call, options: CheckedOptions, settle: Settle): Started;
+  start(work: Work, options: CheckedOptions, settle: Settle): Started;
 }
 
 /** @throws TypeError */

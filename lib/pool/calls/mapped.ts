@@ -7,7 +7,7 @@
  * 2. Nothing is pulled before the first `next`, after an item has failed (unless failures are
  *    yielded), nor after the end.
  * 3. The end comes once (`#end`): by the last result, an error, the signal, `return`, or the end of
- *    the cluster. It cancels every closure that has not settled and closes the source. Then each
+ *    the cluster. It cancels every call that has not settled and closes the source. Then each
  *    `next` is done.
  * 4. A `next` that is pending is in `#waiters`; there are none while a result is ready to be yielded.
  */

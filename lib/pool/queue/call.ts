@@ -1,132 +1,354 @@
-/** Checks and copies the arguments of a call before it is queued. */
+/** One call of a function of the module: its work, its terms, its life. */
 
-import { invalidType } from '../../base/arguments.ts';
-import { InvalidArgumentError } from '../../errors/errors.ts';
-import { whyUncloneable } from '../../values/uncloneable.ts';
-import { packValue } from '../../values/value.ts';
-import { argumentError } from '../worker/protocol.ts';
-import { checkAttached, type Movable, transferListOf } from '../worker/transfer.ts';
-import type { Call, TakenArguments } from './closure.ts';
-import { checkMoved, copyArguments } from './copy-arguments.ts';
+import { messageOf } from '../../base/thrown-value.ts';
+import { ClosureInputError } from '../../errors/errors.ts';
+import { CALL, type CallEvents } from '../../events/timeline/call-events.ts';
+import { CALL_TYPES } from '../../events/timeline/events.ts';
+import { CallSpan } from '../../telemetry/spans.ts';
+import type { PassedArguments } from '../../values/passed-arguments.ts';
+import { releaseArguments } from '../../values/to-thread.ts';
+import type { Fate } from '../worker/protocol.ts';
+import { aboutOf } from '../worker/task-channel.ts';
+import type { Movable } from '../worker/transfer.ts';
+import type { Queued } from './call-queue.ts';
+import { type Life, next, type Outcome, outcomeOf, type Settle } from './life.ts';
+import type { Priority } from './lines/call-lines.ts';
+import type { Placement } from './lines/placement.ts';
 
-const NOTHING: readonly Movable[] = [];
+/** A function of the module with its arguments, as it was scheduled. */
+export type Work = {
+  readonly name: string;
+  /**
+   * Values, or packed (packed-arguments.ts): an ArrayBuffer for a thread of this process; a
+   * Uint8Array for a process or node, where the worker packs its result, too.
+   */
+  readonly args: PassedArguments;
+  /** About how many bytes of memory the arguments take while they wait. */
+  readonly bytes: number;
+  /** The arguments that are PerWorkerValues: [index, id, index, id ...]. */
+  readonly perWorker: readonly number[] | undefined;
+  /** Those, which are not forgotten while the call may need them. */
+  readonly holds?: readonly unknown[] | undefined;
+  /** Whether a Variable is among the arguments: the worker puts its own in its place. */
+  readonly hasVariables: boolean;
+  /** Its result is kept: its function may not write to variables. */
+  readonly isKeyed?: boolean;
+  /** The parts of the arguments that are moved to the worker. */
+  readonly transfer: readonly Movable[];
+  /** Takes the arguments that move from the caller. Undefined if they were taken, or none move. */
+  readonly take?: (() => TakenArguments) | undefined;
+};
 
-/** Arguments that are more than their values: of a cluster, Variables and PerWorkerValues. */
-export interface SpecialArguments {
-  /** The ids of the arguments that each worker puts in, by their indexes; undefined: there are none. */
-  perWorkerOf(values: readonly unknown[]): ReadonlyMap<number, number> | undefined;
-  /** @returns the result of `copy`, and whether the worker has to revive what is in it */
-  copying<T>(copy: () => T): [copied: T, hasVariables: boolean];
+export type TakenArguments = Pick<Work, 'args' | 'transfer' | 'hasVariables'>;
+
+/** Ids are stored in Int32 claims (protocol.ts), where numbers up to 0 mean something else. */
+const MAX_ID = 2 ** 31 - 2;
+let lastId = 0;
+
+function nextId(): number {
+  lastId = (lastId % MAX_ID) + 1;
+  return lastId;
 }
 
-const plain = <T>(copy: () => T): [T, boolean] => [copy(), false];
+/** What hears of the calls of a cluster. One for all of them. */
+export interface CallOwner {
+  readonly coordinator: object;
+  /** What the timeline of the cluster's coordinator has of its calls. */
+  readonly events: CallEvents;
+  /** The call has settled. */
+  onSettled(call: Call, outcome: Outcome): void;
+}
 
-/** What the caller has passed as `args`. @throws TypeError: it is no array */
-export function argumentsOf(args: unknown): readonly unknown[] {
-  if (args === undefined) return [];
-  if (Array.isArray(args)) return args;
-  throw invalidType('args', 'an instance of Array', args, 'write the arguments as one array');
+/** Calls whose callers share errors: those of `schedule`. The error of any other is its caller's. */
+export interface Group {
+  /**
+   * @returns undefined if the call is queued; else a promise that resolves when it is, and rejects
+   *   when it is refused
+   */
+  put(call: Call): Promise<void> | undefined;
+  /** How a call settles that a worker has given back; undefined: it is queued again. */
+  whyNot(call: Call): Outcome | undefined;
+  /** The function of a call in flight has failed: it has settled so, and is about to be out. */
+  failed(call: Call, error: unknown): void;
 }
 
 /**
- * All calls are built here, with the properties in one order, so that V8 keeps one hidden class.
+ * Asked when the function has thrown an error of its own. @returns after how many milliseconds the
+ * function is run again; undefined: it is not. What it throws becomes the error of the call
  */
-export const newCall = (
-  name: string,
-  args: Call['args'],
-  bytes: number,
-  perWorker: readonly number[] | undefined,
-  hasVariables = false,
-  moved: readonly Movable[] = NOTHING,
-  take?: () => TakenArguments,
-  holds?: readonly unknown[],
-): Call => ({
-  name,
-  args,
-  bytes,
-  perWorker,
-  holds,
-  hasVariables,
-  transfer: moved,
-  take,
-});
+export type RetryRule = (error: unknown, attempt: number) => number | undefined;
 
-/**
- * @param copy - refuses what has refused the arguments
- * @returns `error`, in words for the caller: InvalidArgumentError, DataCloneError
- */
-function refused(
-  error: unknown,
-  name: string,
-  args: readonly unknown[],
-  copying: SpecialArguments['copying'],
-  copy: (value: unknown) => unknown,
-): unknown {
-  const why = whyUncloneable(error);
-  const clone = (value: unknown): unknown => copying(() => copy(value));
-  return why === undefined
-    ? argumentError(error, name, args, clone)
-    : new InvalidArgumentError(why);
-}
+export type CallTerms = {
+  /** How often it is run again: after the death of a worker that was running it, or an error. */
+  retries: number;
+  group?: Group | undefined;
+  /** After which errors of its own; undefined: after none. */
+  retryRule?: RetryRule | undefined;
+  /** It waits outside the line at first. */
+  isHeld?: boolean;
+  /** Of OpenTelemetry, when the call was made (`activeContext`): the call is traced. */
+  context?: unknown;
+  /** On a node: how often it was started elsewhere, and the context for its attempts. */
+  attempts?: number;
+  contextText?: string | undefined;
+  /** Is given what its function reports, each value packed, until it has settled. */
+  onProgress?: ((values: readonly Uint8Array[], call: Call) => void) | undefined;
+  /** How long each attempt may run. */
+  runTimeoutMs?: number | undefined;
+  priority?: Priority;
+  /** Which workers may run it; undefined: any. */
+  placement?: Placement | undefined;
+};
 
-/**
- * Copies the arguments at once, so that the caller can change them afterwards, and an argument
- * that cannot be copied is refused at once. Arguments in which `transfer` marks objects as moved
- * stay the caller's until the call is queued (then `Call.take` takes them), because a call that
- * is refused must leave the caller its objects.
- *
- * @param name - the function's name, for error messages
- * @throws InvalidArgumentError, DataCloneError
- */
-export function makeCall(
-  name: string,
-  values: readonly unknown[],
-  sharesMemory: boolean,
-  special?: SpecialArguments,
-): Call {
-  const copying = special === undefined ? plain : special.copying;
-  const own = special?.perWorkerOf(values);
-  const args =
-    own === undefined ? values : values.map((each, at) => (own.has(at) ? undefined : each));
-  const perWorker = own && [...own].flat();
-  const holds = own && values.filter((_, at) => own.has(at));
-  try {
-    const moved = transferListOf(args);
-    if (moved.length === 0) {
-      const [copy, hasVariables] = copying(() => copyArguments(args, sharesMemory));
-      const { args: packed, bytes } = copy;
-      return newCall(name, packed, bytes, perWorker, hasVariables, NOTHING, undefined, holds);
-    }
-    checkMoved(args, sharesMemory);
-    const kept = [...args]; // the caller may change its array until they are taken
-    const take = (): TakenArguments => taken(name, kept, moved, copying);
-    return newCall(name, kept, bytesOf(moved), perWorker, false, moved, take, holds);
-  } catch (error) {
-    throw refused(error, name, args, copying, sharesMemory ? structuredClone : packValue);
+const UNLIMITED: CallTerms = { retries: Number.POSITIVE_INFINITY };
+
+export class Call implements Queued {
+  /** Unique in this thread, until 2^31 - 2 other calls have been made. */
+  readonly id: number = nextId();
+  readonly retries: number;
+  readonly group: Group | undefined;
+  readonly retryRule: RetryRule | undefined;
+  readonly runTimeoutMs: number | undefined;
+  readonly priority: Priority;
+  readonly placement: Placement | undefined;
+  /** It waits outside the line at first: for RemoteValues, or for a stored result. */
+  readonly isHeld: boolean;
+  rank = 0;
+  order = 0;
+  number = 0;
+  /** When it was made (performance.now()). */
+  readonly madeAt: number = performance.now();
+  #life: Life = { at: 'new' };
+  #work: Work;
+  #takenAt: number | undefined;
+  /** The arguments were moved to a worker: the call cannot be sent to another worker. */
+  #isMoved = false;
+  #attempts: number;
+  /** How long a worker thread may take to read and begin it before it is asked (silence.ts). */
+  #patienceMs = 100;
+  /** How many workers have died while they ran it. */
+  #deaths = 0;
+  /** How many workers have died that may have been running it: nobody can tell. */
+  #doubts = 0;
+  /** After how many errors of its own it was run again. */
+  #failures = 0;
+  /** What is told of its end, until it was told. */
+  #settle: Settle | undefined;
+  #atEnd: (() => void)[] | undefined;
+  readonly #owner: CallOwner | undefined;
+  readonly #onProgress: CallTerms['onProgress'];
+  /** Its span, if it is traced. */
+  readonly #span: CallSpan | undefined;
+  readonly #contextText: string | undefined;
+
+  /** @param settle - left out on a node, where nobody waits for its value */
+  constructor(work: Work, settle?: Settle, owner?: CallOwner, options: CallTerms = UNLIMITED) {
+    const { retries, group, retryRule, runTimeoutMs, priority = 'normal', placement } = options;
+    const { isHeld = false, attempts = 0, context, contextText, onProgress } = options;
+    this.#work = work;
+    this.retries = retries;
+    this.group = group;
+    this.retryRule = retryRule;
+    this.isHeld = isHeld;
+    this.#attempts = attempts;
+    this.runTimeoutMs = runTimeoutMs;
+    this.priority = priority;
+    this.placement = placement;
+    this.#settle = settle;
+    this.#owner = owner;
+    this.#onProgress = onProgress;
+    this.#contextText = contextText;
+    if (context === undefined || owner === undefined) return;
+    this.#span = CallSpan.begin(work.name, context, {
+      'allstop.coordinator': aboutOf(owner.coordinator).coordinator,
+      'allstop.call': this.id,
+    });
   }
-}
 
-export const bytesOf = (moved: readonly Movable[]): number =>
-  moved.reduce((sum, each) => sum + (each instanceof ArrayBuffer ? each.byteLength : 0), 0);
+  get work(): Work {
+    return this.#work;
+  }
 
-function taken(
-  name: string,
-  args: readonly unknown[],
-  moved: readonly Movable[],
-  copying: SpecialArguments['copying'],
-): TakenArguments {
-  try {
-    checkAttached(moved);
-    // The clones of the moved objects, which `transfer` has to name when they go to a worker.
-    const [own, hasVariables] = copying(() =>
-      structuredClone({ args, transfer: moved }, { transfer: moved as never }),
-    );
-    return { ...own, hasVariables };
-  } catch (error) {
-    // The search for the refused part copies values: of what can be moved only buffers can be copied.
-    if (moved.every((each) => each instanceof ArrayBuffer))
-      throw refused(error, name, args, copying, structuredClone);
-    const why = whyUncloneable(error);
-    throw why === undefined ? error : new InvalidArgumentError(why);
+  get life(): Life {
+    return this.#life;
+  }
+
+  /** How it has settled, while its attempt goes on. */
+  get decided(): Outcome | undefined {
+    return this.#life.at === 'in-flight' ? this.#life.outcome : undefined;
+  }
+
+  /** How often it was started and then lost its worker, or failed and is run again. */
+  get attempts(): number {
+    return this.#attempts;
+  }
+
+  get isMoved(): boolean {
+    return this.#isMoved;
+  }
+
+  get patienceMs(): number {
+    return this.#patienceMs;
+  }
+
+  /** The context for its attempts, as text: of its span, or of that of the node's coordinator. */
+  get context(): string | undefined {
+    return this.#span?.text ?? this.#contextText;
+  }
+
+  /** Milliseconds until a worker first took it; undefined: none has. */
+  get waitedMs(): number | undefined {
+    return this.#takenAt === undefined ? undefined : this.#takenAt - this.madeAt;
+  }
+
+  /**
+   * It may have killed its worker: no other call is sent to the
+   * worker that runs it, until it has ended.
+   */
+  get isSuspect(): boolean {
+    return this.#deaths + this.#doubts > 0;
+  }
+
+  /** Its workers have died so often that it is not run again. */
+  get isSpent(): boolean {
+    return this.#deaths + this.#failures > this.retries;
+  }
+
+  /** About how many bytes its arguments take. */
+  get bytes(): number {
+    return this.#work.bytes;
+  }
+
+  become(to: Life): void {
+    const from = this.#life;
+    this.#life = next(from, to);
+    if (from.at === 'delayed') from.timer?.clear();
+    if (to.at !== 'in-flight' || from.at === 'in-flight') return;
+    this.#takenAt ??= performance.now();
+    this.note(CALL.started, to.worker);
+  }
+
+  tell(): void {
+    const outcome = outcomeOf(this.#life);
+    const settle = this.#settle;
+    const ends = this.#atEnd;
+    this.#atEnd = undefined;
+    if (outcome !== undefined && settle !== undefined) {
+      const { state, value } = outcome;
+      this.#settle = undefined;
+      if (settle(state, value)) {
+        this.note(CALL.ended);
+        this.#endSpan(state === 'ready' ? undefined : { error: value });
+        this.#owner?.onSettled(this, outcome);
+      }
+    }
+    if (ends !== undefined) for (const end of ends) end();
+    if (this.#life.at !== 'out') return;
+    if ('refusal' in this.#life) this.#endSpan({ error: this.#life.refusal });
+    releaseArguments(this.#work.args);
+  }
+
+  /** Calls `end` once, when the call has settled, or was refused. */
+  atEnd(end: () => void): void {
+    this.#atEnd ??= [];
+    this.#atEnd.push(end);
+  }
+
+  /** It comes back from a worker. @returns whether that was an attempt, which the timeline notes */
+  lost(fate: Fate): boolean {
+    if (fate === 'unsure') this.#doubts += 1;
+    if (fate === 'running') this.#deaths += 1;
+    const wasStarted = fate === 'running' || fate === 'ended';
+    if (!wasStarted) return false;
+    this.#attempts += 1;
+    this.note(CALL.lost);
+    return true;
+  }
+
+  /** The worker from which it came back as this has it still. @returns whether its attempt goes on */
+  found(fate: Fate | undefined): boolean {
+    if (fate === 'unsure') this.#doubts -= 1;
+    if (fate !== 'running') return false;
+    this.#attempts -= 1;
+    this.#deaths -= 1;
+    return true;
+  }
+
+  /**
+   * Its function has thrown an error of its own.
+   *
+   * @returns the milliseconds until it is run again; undefined: it is not
+   * @throws what `retryOn` or `retryDelayMs` throws; TypeError, RangeError: what they return
+   */
+  failed(error: unknown): number | undefined {
+    const isLast = this.#deaths + this.#failures >= this.retries;
+    // After a ClosureInputError: the function was not started.
+    if (this.#isMoved || isLast || error instanceof ClosureInputError) return undefined;
+    const delayMs = this.retryRule?.(error, this.#attempts + 1);
+    if (delayMs === undefined) return undefined;
+    this.#attempts += 1;
+    this.#failures += 1;
+    return delayMs;
+  }
+
+  /**
+   * Why it is not run again after it came back.
+   *
+   * @param cause - of the loss of its worker. Undefined: it was recalled
+   * @returns undefined if it can be queued again
+   */
+  whyNotAgain(cause: unknown): string | undefined {
+    const { name } = this.#work;
+    // A moved call that was recalled is one that is dropped, after a failure or a stop.
+    if (this.#isMoved && cause !== undefined) {
+      return `The arguments of '${name}' were moved to a worker that is lost`;
+    }
+    if (!this.isSpent) return undefined;
+    const times = this.#deaths === 1 ? 'once' : `${this.#deaths} times`;
+    const tries = this.#attempts === 1 ? '1 attempt' : `${this.#attempts} attempts`;
+    const last = cause === undefined ? '' : `. Last: ${messageOf(cause)}`;
+    return `'${name}' lost its worker ${times} in ${tries} (retries: ${this.retries})${last}`;
+  }
+
+  /** Its arguments go to a worker, and cannot go to another. */
+  move(): void {
+    this.#isMoved = true;
+  }
+
+  /** The next worker may take longer to begin it. */
+  allowLonger(): void {
+    this.#patienceMs *= 10;
+  }
+
+  /**
+   * Takes the arguments that move from the caller. The queue calls this when the call has passed
+   * every check: a refused call must leave the caller its objects.
+   */
+  enter(): void {
+    this.arrive(this.#work);
+    this.note(CALL.queued);
+  }
+
+  /** `work` is what is sent. */
+  arrive(work: Work): void {
+    const { take } = work;
+    this.#work = take === undefined ? work : { ...work, ...take(), take: undefined };
+  }
+
+  /** Notes in the timeline what has become of it. `event`: a value of CALL. */
+  note(event: number, worker?: number): void {
+    this.#span?.note(CALL_TYPES[event] as string);
+    this.#owner?.events.note(event, this.id, this.#work.name, worker);
+  }
+
+  /** Its function has reported values, each of which is packed. */
+  progressed(values: readonly Uint8Array[]): void {
+    if (this.#life.at === 'in-flight' && this.decided === undefined)
+      this.#onProgress?.(values, this);
+  }
+
+  #endSpan(failure: { error: unknown } | undefined): void {
+    const isLost = this.isSpent || this.#takenAt === undefined;
+    this.#span?.end(isLost ? this.#attempts : this.#attempts + 1, failure);
   }
 }

@@ -1,14 +1,14 @@
 /**
- * The life of a closure in the queue: where it is, and how it has settled. `next` is the only way from
+ * The life of a call in the queue: where it is, and how it has settled. `next` is the only way from
  * one phase to another.
  *
- * 1. A closure settles once: `outcome` is there from then on. A closure in flight may settle before its
+ * 1. A call settles once: `outcome` is there from then on. A call in flight may settle before its
  *    attempt ends, by a deadline, a signal or another worker; it stays in flight until the attempt has
  *    ended.
  * 2. What is out stays out. Without an outcome it was refused: nobody has its value.
  */
 
-/** What a closure settles with. */
+/** What a call settles with. */
 export type Outcome = {
   readonly state: 'ready' | 'failed' | 'cancelled';
   readonly value: unknown;
@@ -23,7 +23,7 @@ export type Outcome = {
  */
 export type Settle = (state: Outcome['state'], value: unknown) => boolean;
 
-/** Hears of a closure that waits for room. One of both is called, once. */
+/** Hears of a call that waits for room. One of both is called, once. */
 export type RoomWaiter = {
   entered(): void;
   /** It is out. */
@@ -51,7 +51,7 @@ export type Life =
 export type Place = Life['at'];
 
 const MAY_FOLLOW: Readonly<Record<Place, readonly Place[]>> = {
-  // On a node, whose coordinator has the queue, a closure is in flight from the start.
+  // On a node, whose coordinator has the queue, a call is in flight from the start.
   new: ['waiting', 'held', 'queued', 'in-flight', 'out'],
   waiting: ['new', 'held', 'queued', 'out'],
   held: ['queued', 'out'],
@@ -64,15 +64,15 @@ const MAY_FOLLOW: Readonly<Record<Place, readonly Place[]>> = {
 export const outcomeOf = (life: Life): Outcome | undefined =>
   'outcome' in life ? life.outcome : undefined;
 
-/** A closure that has settled. */
+/** A call that has settled. */
 const SETTLED: readonly Place[] = ['in-flight', 'out'];
 
-/** @returns the phase that follows: `to`, with the outcome that the closure had before */
+/** @returns the phase that follows: `to`, with the outcome that the call had before */
 export function next(from: Life, to: Life): Life {
   const outcome = outcomeOf(from);
   const following = outcome === undefined ? MAY_FOLLOW[from.at] : SETTLED;
   if (from.at === 'out' || !following.includes(to.at)) {
-    throw new Error(`A closure that is ${from.at} cannot be ${to.at}`);
+    throw new Error(`A call that is ${from.at} cannot be ${to.at}`);
   }
   if (outcome === undefined) return to;
   return to.at === 'out' ? { at: 'out', outcome } : { at: 'in-flight', outcome };

@@ -1,6 +1,6 @@
 /**
- * The seam between the rules about closures, which are the same for every strategy, and the
- * engines, which carry closures to workers. The rules implement StrategyHost; a strategy's
+ * The seam between the rules about calls, which are the same for every strategy, and the
+ * engines, which carry calls to workers. The rules implement StrategyHost; a strategy's
  * engine implements Engine.
  */
 
@@ -8,8 +8,8 @@ import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Fate, Resource, WorkerResource } from '../worker/protocol.ts';
 import type { Definition, VariableSource } from '../worker/variables.ts';
-import type { Closure } from './closure.ts';
-import type { QueuedClosures } from './closure-queue.ts';
+import type { Call } from './call.ts';
+import type { QueuedCalls } from './call-queue.ts';
 import type { Outcome } from './life.ts';
 import type { Placement, Resources } from './lines/placement.ts';
 
@@ -79,25 +79,25 @@ export interface StrategyHost {
   /** How many more deaths of workers than one fail the data set that they were making. */
   readonly retries: number;
   readonly variables: VariableSource;
-  readonly queue: QueuedClosures<Closure>;
+  readonly queue: QueuedCalls<Call>;
   /** What each worker that has loaded the module makes before it takes calls. */
   readonly resources: Iterable<WorkerResource>;
   /**
    * An attempt has ended. `microseconds` is how long the function ran; left out if it was
    * not started.
    */
-  ended(closure: Closure, outcome: Outcome, microseconds?: number): void;
-  /** The function of a closure in flight has run for its `runTimeoutMs`. `cancel` may follow. */
-  overdue(closure: Closure): void;
-  /** The function of a closure in flight has reported values, each of which is packed. */
-  progressed(closure: Closure, values: readonly Uint8Array[]): void;
+  ended(call: Call, outcome: Outcome, microseconds?: number): void;
+  /** The function of a call in flight has run for its `runTimeoutMs`. `cancel` may follow. */
+  overdue(call: Call): void;
+  /** The function of a call in flight has reported values, each of which is packed. */
+  progressed(call: Call, values: readonly Uint8Array[]): void;
   /**
-   * The closure's worker is lost (`cause` says why), or the closure was recalled (no cause). A
-   * closure that was, or may have been, running there is a suspect: it is queued again behind all
+   * The call's worker is lost (`cause` says why), or the call was recalled (no cause). A
+   * call that was, or may have been, running there is a suspect: it is queued again behind all
    * others, or fails.
    * Any other is queued again ahead of all others.
    */
-  returned(closure: Closure, fate: Fate, cause?: unknown): void;
+  returned(call: Call, fate: Fate, cause?: unknown): void;
   /**
    * A thread of a node uses an iterator that another thread has made: `request` is the packed
    * arguments of a DRAW, `answer` takes its packed result or an encoded error.
@@ -107,7 +107,7 @@ export interface StrategyHost {
   tell(...event: EngineEvent): void;
   /** `Engine.report()`, `workers` or `functions` have changed. */
   changed(): void;
-  /** No worker will ever start any more: all closures fail with this error. */
+  /** No worker will ever start any more: all calls fail with this error. */
   failed(error: Error): void;
 }
 
@@ -138,20 +138,20 @@ export interface ClusterHost extends StrategyHost {
   /** What waits and what has failed lately, for an operator. */
   work(): QueuedWork;
   /**
-   * A worker whose closures were `returned` is back and still has these. `given`: by closure,
+   * A worker whose calls were `returned` is back and still has these. `given`: by call,
    * as what it was returned. Those that are queued are in flight on that worker again, and their
    * attempt goes on.
    *
-   * @returns the closures that are in flight on that worker again
+   * @returns the calls that are in flight on that worker again
    */
-  reclaim(given: ReadonlyMap<Closure, Fate>): Closure[];
+  reclaim(given: ReadonlyMap<Call, Fate>): Call[];
   /**
-   * A worker that was given up has ended a closure that is another's meanwhile. The first result
+   * A worker that was given up has ended a call that is another's meanwhile. The first result
    * counts.
    *
    * @returns whether this is the first
    */
-  offered(closure: Closure, outcome: Outcome, microseconds: number): boolean;
+  offered(call: Call, outcome: Outcome, microseconds: number): boolean;
 }
 
 export type Cancellation = {
@@ -162,15 +162,15 @@ export type Cancellation = {
 
 /** The methods that the rules call. None throws. */
 export interface Engine {
-  /** `queue.take` may return a closure now. */
+  /** `queue.take` may return a call now. */
   wake(): void;
   /** The workers that have loaded the module make this before they take calls. */
   prepare(resource: Resource): void;
-  /** Asks the attempt of a closure in flight to end; `ended` or `returned` follows. */
-  cancel(closure: Closure, cancellation: Cancellation): void;
+  /** Asks the attempt of a call in flight to end; `ended` or `returned` follows. */
+  cancel(call: Call, cancellation: Cancellation): void;
   /**
    * Tells the engine whether its workers have to keep the program alive. They have to while the
-   * program waits for a promise of the cluster, and while a closure is queued or in flight.
+   * program waits for a promise of the cluster, and while a call is queued or in flight.
    */
   setNeeded(needed: boolean): void;
   /** Nobody has the data set or iterator of this id any more. */
@@ -192,7 +192,7 @@ export interface Engine {
   /** How many functions can run at once, now. */
   readonly capacity: number;
   /**
-   * @returns why there will never be a worker that may run closures with this placement; undefined
+   * @returns why there will never be a worker that may run calls with this placement; undefined
    *   if there is one, or may be one day
    */
   whyNowhere(placement: Placement): string | undefined;

@@ -5,7 +5,7 @@ import { reasonOfAbort } from '../../base/abort-reason.ts';
 import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { Timer, within } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';
-import type { Closure } from './closure.ts';
+import type { Call } from './call.ts';
 import type { Outcome } from './life.ts';
 
 export type Limits = {
@@ -76,30 +76,30 @@ export function inTime<T>(promise: Promise<T>, limits: Limits, tooLate: () => Er
 }
 
 /**
- * Decides when a limit of the closure is reached before it has settled. `whyNoWorker`: a
+ * Decides when a limit of the call is reached before it has settled. `whyNoWorker`: a
  * sentence, or '' while a worker is ready.
  */
 export function limit(
-  closure: Closure,
+  call: Call,
   limits: Limits,
-  rules: { decide(closure: Closure, outcome: Outcome): void },
+  rules: { decide(call: Call, outcome: Outcome): void },
   whyNoWorker: () => string,
 ): void {
   if (isUnlimited(limits)) return;
-  const { name } = closure.work;
+  const { name } = call.work;
   const unwatch = watch(
     limits,
     () => {
-      const why = closure.life.at === 'queued' ? whyQueued(closure, whyNoWorker()) : '';
+      const why = call.life.at === 'queued' ? whyQueued(call, whyNoWorker()) : '';
       const value = deadlineExceeded(name, limits.timeoutMs, why);
-      rules.decide(closure, { state: 'failed', value });
+      rules.decide(call, { state: 'failed', value });
     },
-    (reason) => rules.decide(closure, { state: 'cancelled', value: reason }),
+    (reason) => rules.decide(call, { state: 'cancelled', value: reason }),
   );
-  closure.atEnd(unwatch);
+  call.atEnd(unwatch);
 }
 
-function whyQueued({ placement }: Closure, whyNoWorker: string): string {
+function whyQueued({ placement }: Call, whyNoWorker: string): string {
   return placement === undefined
     ? whyWaiting(whyNoWorker)
     : `: it has waited for ${placement.text}`;

@@ -1,6 +1,6 @@
 /** Counts and durations of the functions of a cluster, by name, and how busy its workers are. */
 
-import type { Closure } from '../queue/closure.ts';
+import type { Call } from '../queue/call.ts';
 import type { Outcome } from '../queue/life.ts';
 import type { WorkerInfo } from '../queue/strategy.ts';
 import { Histogram, type Percentiles } from './histogram.ts';
@@ -45,22 +45,22 @@ export class FunctionStatistics {
   #capacity = 0;
   #countedAt: number = performance.now();
 
-  onSettled(closure: Closure, { state, isKept }: Outcome): void {
+  onSettled(call: Call, { state, isKept }: Outcome): void {
     if (isKept === true) return;
     this.counts[state] += 1;
-    const record = this.#record(closure);
+    const record = this.#record(call);
     record.counts[state] += 1;
-    const { waitedMs } = closure;
+    const { waitedMs } = call;
     if (waitedMs !== undefined) record.wait.add(waitedMs * 1_000);
   }
 
-  onRun(closure: Closure, microseconds: number): void {
-    this.#record(closure).run.add(microseconds);
+  onRun(call: Call, microseconds: number): void {
+    this.#record(call).run.add(microseconds);
     this.#runMs += microseconds / 1_000;
   }
 
-  onRetry(closure: Closure): void {
-    this.#record(closure).retried += 1;
+  onRetry(call: Call): void {
+    this.#record(call).retried += 1;
   }
 
   /** The number of functions that can run at once has changed, or may have. */
@@ -86,7 +86,7 @@ export class FunctionStatistics {
     return Math.max(0, Math.min(1, (this.#runMs + runningMs) / this.#capacityMs));
   }
 
-  #record({ work }: Closure): FunctionRecord {
+  #record({ work }: Call): FunctionRecord {
     const { name } = work;
     let record = this.#records.get(name);
     if (record === undefined) this.#records.set(name, (record = new FunctionRecord()));

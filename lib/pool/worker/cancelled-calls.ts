@@ -10,14 +10,14 @@ import { decode } from '../../record/encoded-error.ts';
 export class CancelledCalls {
   /** One word: the native thread stores 1 when it has received a cancellation. */
   readonly words: Int32Array = new Int32Array(new SharedArrayBuffer(4));
-  /** By the closure's id; oldest first. */
+  /** By the call's id; oldest first. */
   readonly #reasons = new Map<number, Uint8Array>();
   readonly #most: number;
 
   /**
-   * `concurrency`: how many closures the process has at most. While one of them computes, what
+   * `concurrency`: how many calls the process has at most. While one of them computes, what
    * arrives after its own cancellation is of the others, and of those that the coordinator has sent
-   * for others that had ended: less than twice as many. Older cancellations are of ended closures,
+   * for others that had ended: less than twice as many. Older cancellations are of ended calls,
    * or the event loop has received their messages.
    */
   constructor(concurrency: number) {
@@ -29,13 +29,13 @@ export class CancelledCalls {
     return this.#reasons.has(id);
   }
 
-  /** @returns undefined if the closure is not cancelled */
+  /** @returns undefined if the call is not cancelled */
   reasonOf(id: number): { value: unknown } | undefined {
     return this.has(id) ? decode(this.#reasons.get(id) as Uint8Array) : undefined;
   }
 
   /**
-   * Called when the closure has ended. What the native thread has received is taken all the same:
+   * Called when the call has ended. What the native thread has received is taken all the same:
    * it would stay there if no function ever asked.
    */
   forget(id: number): void {

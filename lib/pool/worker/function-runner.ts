@@ -1,4 +1,4 @@
-/** Runs closures in a worker thread or process, and sends their results. */
+/** Runs calls in a worker thread or process, and sends their results. */
 
 import {
   addAbortListener,
@@ -48,7 +48,7 @@ import { ResultsOutbox, SHORT_US } from './results-outbox.ts';
 import { aboutOf, isTaskTraced, spanAttributes, traceRun } from './task-channel.ts';
 import { type Movable, refusedResult, toPost, transferListOf } from './transfer.ts';
 import type {
-  CallingClosure,
+  Calling,
   MakeWorkerVariables,
   OperationId,
   SharedVariable,
@@ -62,17 +62,17 @@ export interface Channel {
   end(message: FromWorker): void;
 }
 
-/** The id of an attempt that is no closure's: of a resource, of setup and teardown. */
-const NO_CLOSURE = -1;
+/** The id of an attempt that is no call's: of a resource, of setup and teardown. */
+const NO_CALL = -1;
 
-/** One execution of a closure; `currentCall()` returns it. */
+/** One execution of a call; `currentCall()` returns it. */
 class Attempt implements CurrentCall {
   readonly id: number;
   readonly attempt: number;
   /** Its result is kept. */
   readonly isKeyed: boolean;
   readonly #runner: FunctionRunner;
-  /** The index of the closure's claim. */
+  /** The index of the call's claim. */
   readonly #claim: number | undefined;
   #controller: AbortController | undefined;
   #leaving: AbortController | undefined;
@@ -86,7 +86,7 @@ class Attempt implements CurrentCall {
 
   constructor(
     runner: FunctionRunner,
-    id: number = NO_CLOSURE,
+    id: number = NO_CALL,
     attempt = 1,
     claim?: number,
     isKeyed = false,
@@ -149,12 +149,12 @@ class Attempt implements CurrentCall {
   }
 
   /**
-   * The id of this closure's next `assignAdd` on a variable.
+   * The id of this call's next `assignAdd` on a variable.
    *
    * @throws FailedPreconditionError: the function has ended, so its ids are forgotten
    */
   nextAddition(name: string): OperationId | undefined {
-    if (this.id === NO_CLOSURE) return undefined;
+    if (this.id === NO_CALL) return undefined;
     if (this.#hasEnded) {
       throw new FailedPreconditionError(
         `assignAdd() on the variable '${name}' was called after its function had ended: await it in the function`,
@@ -163,7 +163,7 @@ class Attempt implements CurrentCall {
     this.#additions ??= new Map();
     const ordinal = (this.#additions.get(name) ?? 0) + 1;
     this.#additions.set(name, ordinal);
-    return { closure: this.id, ordinal };
+    return { call: this.id, ordinal };
   }
 
   report(value: unknown): void {
@@ -173,7 +173,7 @@ class Attempt implements CurrentCall {
     } catch (error) {
       throw refusedValue(error, 'Reported progress', { path: 'value', value }, packValue);
     }
-    if (this.#hasEnded || this.id === NO_CLOSURE) return;
+    if (this.#hasEnded || this.id === NO_CALL) return;
     this.#progress ??= new ProgressOutbox((values) => this.#runner.sendProgress(this.id, values));
     this.#progress.add(new Uint8Array(bytes)); // `bytes` may be a view of a longer buffer
   }
@@ -269,8 +269,8 @@ export class FunctionRunner {
       const task = callOfCaller();
       return task instanceof Attempt ? task : undefined;
     };
-    const calling: CallingClosure = {
-      id: () => caller()?.id ?? NO_CLOSURE,
+    const calling: Calling = {
+      id: () => caller()?.id ?? NO_CALL,
       attempt: () => caller()?.attempt ?? 0,
       nextId: (name) => caller()?.nextAddition(name),
       isKeyed: () => caller()?.isKeyed === true,

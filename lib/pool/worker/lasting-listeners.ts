@@ -1,6 +1,6 @@
 /**
  * Listeners that a worker keeps whatever its functions remove: without them it would hear of no
- * closure, answer or cancellation any more, and what it was sent would never end.
+ * call, answer or cancellation any more, and what it was sent would never end.
  */
 
 import type { MessagePort } from 'node:worker_threads';

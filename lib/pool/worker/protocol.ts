@@ -29,19 +29,19 @@ export type WorkerSettings = ModuleHooks &
 
 /**
  * The number of claims that a coordinator shares with a worker thread, or the worker's concurrency
- * if that is more. The claim of a closure that was sent holds the closure's id. By one
- * compare-and-exchange either the worker starts the closure (-id) or the coordinator recalls it
- * (0): so both know which closures were started. The coordinator writes CANCELLED over -id to
- * cancel the closure. When the function has ended, the worker writes ENDED.
+ * if that is more. The claim of a call that was sent holds the call's id. By one
+ * compare-and-exchange either the worker starts the call (-id) or the coordinator recalls it
+ * (0): so both know which calls were started. The coordinator writes CANCELLED over -id to
+ * cancel the call. When the function has ended, the worker writes ENDED.
  */
 export const CLAIMS = 256;
-/** The claim of a closure that has ended. No id is so large. */
+/** The claim of a call that has ended. No id is so large. */
 export const ENDED: number = -(2 ** 31);
-/** The claim of a closure that was started and is cancelled. No id is so large. */
+/** The claim of a call that was started and is cancelled. No id is so large. */
 export const CANCELLED: number = ENDED + 1;
 
 /**
- * What has become of a closure that comes back from a worker without a result: it was only sent
+ * What has become of a call that comes back from a worker without a result: it was only sent
  * there; it was running there when the worker died; nobody can tell whether it was running there
  * ('unsure'): a suspect that is not charged; or it had ended there, and its result was
  * lost with the worker, or it ran beside the function for which the worker was ended by force: so

@@ -25,18 +25,18 @@ export type Definition = {
   readonly path?: string;
 };
 
-/** Of an `assignAdd`: which closure makes it, and its number among those of that closure. */
-export type OperationId = { closure: number; ordinal: number };
+/** Of an `assignAdd`: which call makes it, and its number among those of that call. */
+export type OperationId = { call: number; ordinal: number };
 
 /** An operation that a message carries: the last is the value, or the delta. */
 export type Request = [
   operation: 'read' | 'assign' | 'assignAdd',
   name: string,
-  /** The id of the closure that makes it; 0: none does. */
-  closure: number,
+  /** The id of the call that makes it; 0: none does. */
+  call: number,
   /**
-   * Of an `assignAdd`: its number, from 1, among those of the closure on the variable. Of an
-   * `assign`: the number of the closure's attempt; 0 outside functions.
+   * Of an `assignAdd`: its number, from 1, among those of the call on the variable. Of an
+   * `assign`: the number of the call's attempt; 0 outside functions.
    */
   ordinal: number,
   value?: VariableValue | undefined,
@@ -57,11 +57,11 @@ export interface VariableSource {
 /** Those of a pool that is no cluster. */
 export const NO_VARIABLES: VariableSource = { id: undefined, definitions: [], answer: () => {} };
 
-/** Names the closure of the function that calls. */
-export interface CallingClosure {
+/** Names the call of the function that calls. */
+export interface Calling {
   /** Its id; 0 outside functions. */
   id(): number;
-  /** Which attempt of the closure it is, from 1; 0 outside functions. */
+  /** Which attempt of the call it is, from 1; 0 outside functions. */
   attempt(): number;
   /** The id of its next `assignAdd` on the variable; undefined outside functions. */
   nextId(name: string): OperationId | undefined;
@@ -93,6 +93,6 @@ export type VariableSettings = {
 /** Makes them when the worker begins. `post`: sends an operation, whose answer has the same id. */
 export type MakeWorkerVariables = (
   settings: VariableSettings,
-  calling: CallingClosure,
+  calling: Calling,
   post: (id: number, request: Request) => void,
 ) => WorkerVariables;

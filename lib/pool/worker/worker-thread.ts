@@ -36,8 +36,8 @@ export async function runClusterThread(
       if (message.kind === 'written') onWritten?.(message.descriptor);
       else runner.receive(message);
     },
-    // The closures of a message that cannot be deserialized would never end. The worker throws and
-    // so ends itself, and its closures run again.
+    // The calls of a message that cannot be deserialized would never end. The worker throws and
+    // so ends itself, and its calls run again.
     messageerror: (error: unknown) => {
       throw error;
     },

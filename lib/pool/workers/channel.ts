@@ -97,7 +97,7 @@ function settingsOf(options: WorkerOptions, job: string, index: number): WorkerS
   return { kind: 'cluster', job, index, ...own };
 }
 
-/** The number of claims: each closure that was sent has one. */
+/** The number of claims: each call that was sent has one. */
 const claimsOf = ({ concurrency = 1 }: WorkerOptions): number => Math.max(CLAIMS, concurrency);
 
 /** A thread that has not ended this long after `terminate()` is blocked in native code. */

@@ -1,19 +1,19 @@
 /**
- * Decides which worker of this machine gets which closure.
+ * Decides which worker of this machine gets which call.
  *
- * A closure goes to an idle worker. When functions are so short that sending them takes longer
+ * A call goes to an idle worker. When functions are so short that sending them takes longer
  * than running them, a worker thread is sent several in advance, as one message, up to
- * WORKER_AHEAD_US. Closures that it has not started are recalled when another worker is idle.
+ * WORKER_AHEAD_US. Calls that it has not started are recalled when another worker is idle.
  */
 
-import type { Runner } from '../queue/lines/closure-lines.ts';
+import type { Runner } from '../queue/lines/call-lines.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
 import type { Availability } from './availability.ts';
 import { coalesced, Feeding } from './feeding.ts';
 import type { LiveWorker } from './live-worker.ts';
 import type { Slots } from './slots.ts';
 
-/** A worker is sent closures in advance until they are expected to take this long. */
+/** A worker is sent calls in advance until they are expected to take this long. */
 const WORKER_AHEAD_US = 1_000;
 
 export class Dispatcher {
@@ -75,28 +75,28 @@ export class Dispatcher {
     this.#slots.follow(this.#host.queue, hasWork, this.#concurrency);
   }
 
-  /** @returns false if no closure is queued any more that the worker may run */
+  /** @returns false if no call is queued any more that the worker may run */
   #feed(worker: LiveWorker, most: number): boolean {
     const mayTake = (): boolean => worker.mayTake(most, WORKER_AHEAD_US);
     return this.#feeding.feed(worker, mayTake) !== 'no-work';
   }
 
-  /** @returns whether no worker can be started: then every queued closure fails */
+  /** @returns whether no worker can be started: then every queued call fails */
   #refuseAll(): boolean {
     const { error } = this.#availability;
     if (error === undefined) return false;
     for (const { index } of this.#slots.all) {
       const runner: Runner = { canRun: (placement) => placement.fits(index, {}) };
       for (;;) {
-        const closure = this.#host.queue.take(runner);
-        if (closure === undefined) break;
-        this.#host.ended(closure, { state: 'failed', value: error });
+        const call = this.#host.queue.take(runner);
+        if (call === undefined) break;
+        this.#host.ended(call, { state: 'failed', value: error });
       }
     }
     return true;
   }
 
-  /** The worker that has most closures, of those that have more than one. */
+  /** The worker that has most calls, of those that have more than one. */
   get #fullest(): LiveWorker | undefined {
     let fullest: LiveWorker | undefined;
     for (const { worker } of this.#slots.all) {

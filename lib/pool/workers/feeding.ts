@@ -1,18 +1,18 @@
-/** Gives queued closures to a worker or node, and knows how long functions take. */
+/** Gives queued calls to a worker or node, and knows how long functions take. */
 
-import type { Call, Closure } from '../queue/closure.ts';
-import type { QueuedClosures } from '../queue/closure-queue.ts';
-import type { Runner } from '../queue/lines/closure-lines.ts';
+import type { Call, Work } from '../queue/call.ts';
+import type { QueuedCalls } from '../queue/call-queue.ts';
+import type { Runner } from '../queue/lines/call-lines.ts';
 
-/** Added to each measured time for the cost of sending a closure, so that no function takes 0. */
+/** Added to each measured time for the cost of sending a call, so that no function takes 0. */
 const SENDING_US = 2;
 
 /** A worker or node. */
 export interface Taker extends Runner {
-  /** How many closures it has. */
+  /** How many calls it has. */
   readonly running: number;
-  /** Sends a closure with the next `flush`. */
-  add(closure: Closure, call: Call, expectedUs: number): void;
+  /** Sends a call with the next `flush`. */
+  add(call: Call, work: Work, expectedUs: number): void;
   flush(): void;
 }
 
@@ -30,7 +30,7 @@ export function coalesced(later: (run: () => void) => void, body: () => void): (
   };
 }
 
-type Queue = Pick<QueuedClosures<Closure>, 'take' | 'isSuspectNext'>;
+type Queue = Pick<QueuedCalls<Call>, 'take' | 'isSuspectNext'>;
 
 export class Feeding {
   readonly #queue: Queue;
@@ -54,19 +54,19 @@ export class Feeding {
   }
 
   /**
-   * Gives closures as long as `mayTake` permits; a suspect only to one that has nothing.
+   * Gives calls as long as `mayTake` permits; a suspect only to one that has nothing.
    *
    * @returns why no more: it may take none; nothing is queued that it may run; or a suspect is next,
-   *   and it has other closures
+   *   and it has other calls
    */
   feed(taker: Taker, mayTake: () => boolean): 'full' | 'no-work' | 'suspect' {
     while (mayTake()) {
       if (taker.running > 0 && this.#queue.isSuspectNext(taker)) return 'suspect';
-      const closure = this.#queue.take(taker);
-      if (closure === undefined) return 'no-work';
-      if (closure.isSuspect) this.#wake(); // what is behind it is for others
-      const { work } = closure;
-      taker.add(closure, work, this.#us.get(work.name) ?? this.#unmeasuredUs);
+      const call = this.#queue.take(taker);
+      if (call === undefined) return 'no-work';
+      if (call.isSuspect) this.#wake(); // what is behind it is for others
+      const { work } = call;
+      taker.add(call, work, this.#us.get(work.name) ?? this.#unmeasuredUs);
     }
     return 'full';
   }

@@ -1,17 +1,17 @@
 /**
  * A worker from its start until it is gone, with the calls that it was sent.
  *
- * 1. `#sent` holds the closures that were sent to the worker and have not ended, in the order
+ * 1. `#sent` holds the calls that were sent to the worker and have not ended, in the order
  *    in which the worker takes them. Each has a claim (protocol.ts) of its own.
- * 2. The claim says whether the closure was started, and whether it has ended: a closure is never
- *    recalled and run, too. A process shares no claims with us: it is sent one closure at a time,
+ * 2. The claim says whether the call was started, and whether it has ended: a call is never
+ *    recalled and run, too. A process shares no claims with us: it is sent one call at a time,
  *    which counts as running.
  * 3. A process receives arguments and sends results as bytes, each packed by itself: a value
  *    that cannot be read fails only its own function. A thread's message that cannot be read
- *    may contain the result of any started closure: the slot ends that worker, and the worker's
- *    closures run again. A second attempt announces its result, so that it is known which
+ *    may contain the result of any started call: the slot ends that worker, and the worker's
+ *    calls run again. A second attempt announces its result, so that it is known which
  *    function has failed if that result cannot be read.
- * 4. A suspect (`Closure.isSuspect`) is alone in `#sent`.
+ * 4. A suspect (`Call.isSuspect`) is alone in `#sent`.
  * 5. A thread that runs nothing and does not begin what it was sent is asked (silence.ts). Until it
  *    answers it takes nothing more; if it does not answer in time, it is ended.
  */
@@ -23,7 +23,7 @@ import { decode, encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
 import { toThread } from '../../values/to-thread.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
-import type { Call, Closure } from '../queue/closure.ts';
+import type { Call, Work } from '../queue/call.ts';
 import type { Outcome } from '../queue/life.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, RunningCall, StrategyHost } from '../queue/strategy.ts';
@@ -32,7 +32,7 @@ import { argumentError, CANCELLED, ENDED, type Fate, STATE } from '../worker/pro
 import type { Movable } from '../worker/transfer.ts';
 import type { WorkerChannel, WorkerName, WorkerOptions } from './channel.ts';
 import type { Taker } from './feeding.ts';
-import { inOrderOfReturn, isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
+import { inOrderOfReturn, isOnlyHere, type Sent, SentCalls } from './sent-calls.ts';
 import { noAnswer, Silence } from './silence.ts';
 
 type SentToWorker = Sent & {
@@ -45,17 +45,17 @@ type SentToWorker = Sent & {
 
 /** What the worker's slot knows and does. */
 export interface Keeper {
-  /** Whether the worker takes closures: it is ready. */
+  /** Whether the worker takes calls: it is ready. */
   readonly isReady: boolean;
-  /** The worker can take more closures than before. */
+  /** The worker can take more calls than before. */
   onFree(): void;
-  /** The worker has to be ended by force. `by`: because of this closure. */
-  kill(cause: Error, by?: Closure): void;
+  /** The worker has to be ended by force. `by`: because of this call. */
+  kill(cause: Error, by?: Call): void;
 }
 
 export class LiveWorker implements Taker {
   readonly channel: WorkerChannel;
-  /** Resolves with how it has ended, when its closures were returned. */
+  /** Resolves with how it has ended, when its calls were returned. */
   readonly gone: Promise<Error>;
   /** Called when it is gone. */
   readonly isGone: (cause: Error) => void;
@@ -67,7 +67,7 @@ export class LiveWorker implements Taker {
   /** Whether it runs several functions at once. */
   readonly #runsMany: boolean;
   readonly #silence: Silence;
-  readonly #sent = new SentClosures<SentToWorker>();
+  readonly #sent = new SentCalls<SentToWorker>();
   readonly #freeClaims: number[];
   /** What goes with the next message. */
   #calls: SentCall[] = [];
@@ -103,7 +103,7 @@ export class LiveWorker implements Taker {
       isAtWork: () => !keeper.isReady || this.#withFate('running') !== undefined,
       beginsBy: () => {
         const sent = this.#withFate('sent');
-        return sent && sent.sentAt + sent.closure.patienceMs;
+        return sent && sent.sentAt + sent.call.patienceMs;
       },
       ask: () => this.post({ kind: 'ping' }),
       onLate: () => {
@@ -123,7 +123,7 @@ export class LiveWorker implements Taker {
     }
   }
 
-  /** The number of closures that were sent and have not ended. */
+  /** The number of calls that were sent and have not ended. */
   get running(): number {
     return this.#sent.size;
   }
@@ -140,7 +140,7 @@ export class LiveWorker implements Taker {
   }
 
   /**
-   * Whether it may take one more closure: it has less than `most`; or, a thread, takes it in
+   * Whether it may take one more call: it has less than `most`; or, a thread, takes it in
    * advance, since what it has will run for less than `aheadUs`.
    */
   mayTake(most: number, aheadUs: number): boolean {
@@ -156,26 +156,26 @@ export class LiveWorker implements Taker {
     return placement.fits(this.index, {});
   }
 
-  /** Sends a closure with the next `flush`. */
-  add(closure: Closure, call: Call, expectedUs: number): void {
+  /** Sends a call with the next `flush`. */
+  add(call: Call, work: Work, expectedUs: number): void {
     const { isShared, words } = this.channel;
-    const { name, perWorker, transfer, hasVariables, isKeyed = false } = call;
-    let { args } = call;
+    const { name, perWorker, transfer, hasVariables, isKeyed = false } = work;
+    let { args } = work;
     try {
       if (!isShared) args = passedAsBytes(args);
     } catch (error) {
       // The packing refuses some values that structuredClone has accepted: a MessagePort, say.
       const value = argumentError(error, name, args as readonly unknown[], packValue);
-      this.#host.ended(closure, { state: 'failed', value });
+      this.#host.ended(call, { state: 'failed', value });
       return;
     }
     const claim = this.#freeClaims.pop() ?? 0;
-    Atomics.store(words, claim, closure.id);
-    this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
-    if (closure.isSuspect) this.#hasSuspect = true;
+    Atomics.store(words, claim, call.id);
+    this.#sent.add({ call, claim, expectedUs, sentAt: Date.now() });
+    if (call.isSuspect) this.#hasSuspect = true;
     const isMoved = transfer.length > 0 && isShared;
-    if (isMoved) closure.move();
-    const { id, attempts, context, runTimeoutMs } = closure;
+    if (isMoved) call.move();
+    const { id, attempts, context, runTimeoutMs } = call;
     const posted = isShared && !isMoved ? toThread(args) : { args, moved: [] };
     const tellsStart = runTimeoutMs !== undefined;
     this.#calls.push([
@@ -194,7 +194,7 @@ export class LiveWorker implements Taker {
     if (moved.length > 0) this.#transfers.push(...moved);
   }
 
-  /** Sends the closures that were passed to `add` as one message; if it cannot, all fail. */
+  /** Sends the calls that were passed to `add` as one message; if it cannot, all fail. */
   flush(): void {
     const calls = this.#calls;
     if (calls.length === 0) return;
@@ -206,7 +206,7 @@ export class LiveWorker implements Taker {
     } catch (value) {
       for (const [id] of calls) {
         const sent = this.#remove(id);
-        if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
+        if (sent !== undefined) this.#host.ended(sent.call, { state: 'failed', value });
       }
     }
     this.watch();
@@ -223,7 +223,7 @@ export class LiveWorker implements Taker {
     this.#idleSince = performance.now();
   }
 
-  /** @returns undefined if no such closure is here: it was recalled, or has ended before */
+  /** @returns undefined if no such call is here: it was recalled, or has ended before */
   #remove(id: number): SentToWorker | undefined {
     const sent = this.#sent.remove(id);
     if (sent === undefined) return undefined;
@@ -253,80 +253,80 @@ export class LiveWorker implements Taker {
   /** The worker has sent a result. @returns the name of the function; undefined: as of `#remove` */
   took([id, state, value, us]: SentResult): string | undefined {
     this.#announced = undefined;
-    const closure = this.#remove(id)?.closure;
-    if (closure === undefined) return undefined;
-    const name = nameOf(closure);
+    const call = this.#remove(id)?.call;
+    if (call === undefined) return undefined;
+    const name = nameOf(call);
     this.#ended += 1;
     this.#last = { name, at: Date.now() };
-    this.#host.ended(closure, outcomeOf(state, value, this.channel.isShared), us);
+    this.#host.ended(call, outcomeOf(state, value, this.channel.isShared), us);
     return name;
   }
 
   progressed(id: number, values: readonly Uint8Array[]): void {
     const sent = this.#sent.get({ id });
-    if (sent !== undefined) this.#host.progressed(sent.closure, values);
+    if (sent !== undefined) this.#host.progressed(sent.call, values);
   }
 
-  /** The function of a closure begins. */
+  /** The function of a call begins. */
   began(id: number): void {
     const sent = this.#sent.get({ id });
     if (sent === undefined) return;
-    const { closure } = sent;
-    const { runTimeoutMs = Number.POSITIVE_INFINITY } = closure;
-    sent.limit ??= new Timer(runTimeoutMs, () => this.#host.overdue(closure));
+    const { call } = sent;
+    const { runTimeoutMs = Number.POSITIVE_INFINITY } = call;
+    sent.limit ??= new Timer(runTimeoutMs, () => this.#host.overdue(call));
   }
 
-  /** @returns whether the closure was recalled: it was here, and the worker had not started it */
-  recall(closure: Closure): boolean {
-    if (!this.#recall(closure)) return false;
-    this.#silence.ask(); // else it would be sent the next closure at once, and might not begin that
+  /** @returns whether the call was recalled: it was here, and the worker had not started it */
+  recall(call: Call): boolean {
+    if (!this.#recall(call)) return false;
+    this.#silence.ask(); // else it would be sent the next call at once, and might not begin that
     return true;
   }
 
-  #recall(closure: Closure): boolean {
-    const sent = this.#sent.get(closure);
+  #recall(call: Call): boolean {
+    const sent = this.#sent.get(call);
     const { isShared, words } = this.channel;
     if (sent === undefined || !isShared) return false;
-    if (Atomics.compareExchange(words, sent.claim, closure.id, 0) !== closure.id) return false;
-    this.#remove(closure.id);
+    if (Atomics.compareExchange(words, sent.claim, call.id, 0) !== call.id) return false;
+    this.#remove(call.id);
     return true;
   }
 
   /**
-   * Returns at most `most` closures that were not started, the last one first.
+   * Returns at most `most` calls that were not started, the last one first.
    *
    * @returns how many
    */
   giveBack(most: number = this.#sent.size): number {
-    const back: Closure[] = [];
-    for (const { closure } of this.#sent.newestFirst()) {
+    const back: Call[] = [];
+    for (const { call } of this.#sent.newestFirst()) {
       if (back.length === most) break;
-      if (closure.placement !== undefined) continue; // an idle worker may not run it
-      if (!isOnlyHere(closure) && this.#recall(closure)) back.push(closure);
+      if (call.placement !== undefined) continue; // an idle worker may not run it
+      if (!isOnlyHere(call) && this.#recall(call)) back.push(call);
     }
-    for (const closure of back) this.#host.returned(closure, 'sent');
+    for (const call of back) this.#host.returned(call, 'sent');
     return back.length;
   }
 
   /**
-   * Asks a closure to end, or recalls it if it was not started. @returns false if it is not here
+   * Asks a call to end, or recalls it if it was not started. @returns false if it is not here
    */
-  cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
-    const sent = this.#sent.get(closure);
+  cancel(call: Call, { reason, replace }: Cancellation): boolean {
+    const sent = this.#sent.get(call);
     if (sent === undefined) return false;
-    if (this.recall(closure)) {
-      this.#host.returned(closure, 'sent');
+    if (this.recall(call)) {
+      this.#host.returned(call, 'sent');
       return true;
     }
-    const { id } = closure;
-    // `shouldStop()` of the closure sees it, if it has begun.
+    const { id } = call;
+    // `shouldStop()` of the call sees it, if it has begun.
     Atomics.compareExchange(this.channel.words, sent.claim, -id, CANCELLED);
     this.post({ kind: 'cancel', id, reason: encode(reason).bytes });
     const { cancelGraceMs } = this.#host;
     if (replace) {
       sent.grace ??= new Timer(cancelGraceMs, () => {
-        const text = `'${nameOf(closure)}' was cancelled and did not end within ${cancelGraceMs} ms`;
-        this.#keeper.kill(new CancelledError(text), closure);
+        const text = `'${nameOf(call)}' was cancelled and did not end within ${cancelGraceMs} ms`;
+        this.#keeper.kill(new CancelledError(text), call);
       });
     }
     return true;
@@ -337,32 +337,32 @@ export class LiveWorker implements Taker {
     // Of several at once, each began when it was sent.
     const earliest = this.#runsMany ? 0 : this.#last.at;
     const running = this.#sent.newestFirst().filter((sent) => this.#fateOf(sent) === 'running');
-    return running.map(({ closure, sentAt }) => ({
-      name: nameOf(closure),
-      attempt: closure.attempts + 1,
+    return running.map(({ call, sentAt }) => ({
+      name: nameOf(call),
+      attempt: call.attempts + 1,
       startedAt: new Date(Math.max(sentAt, earliest)),
     }));
   }
 
   /**
-   * The worker is gone. Removes all closures, before any is returned: if one fails, the rules cancel
+   * The worker is gone. Removes all calls, before any is returned: if one fails, the rules cancel
    * the others, and must not find them here.
    *
-   * @param wasKilled - it was ended by force; `by`: because of this closure
+   * @param wasKilled - it was ended by force; `by`: because of this call
    * @returns them, in the order in which they are returned
    */
-  lose(wasKilled: boolean, by: Closure | undefined): { closure: Closure; fate: Fate }[] {
+  lose(wasKilled: boolean, by: Call | undefined): { call: Call; fate: Fate }[] {
     const lost = inOrderOfReturn(this.#sent, (sent) => {
       const fate = this.#fateOf(sent);
-      // A repeated closure's result is sent at once. If it is lost all the same, the worker died of it.
-      if (fate === 'ended' && sent.closure.attempts > 0 && !wasKilled) return 'running';
+      // A repeated call's result is sent at once. If it is lost all the same, the worker died of it.
+      if (fate === 'ended' && sent.call.attempts > 0 && !wasKilled) return 'running';
       // One whose neighbour was to be ended is not charged.
-      const isNeighbour = by !== undefined && by !== sent.closure;
+      const isNeighbour = by !== undefined && by !== sent.call;
       return fate === 'running' && isNeighbour ? 'ended' : fate;
     });
     this.#calls = [];
     this.#transfers = [];
-    for (const { closure } of lost) this.#remove(closure.id);
+    for (const { call } of lost) this.#remove(call.id);
     this.#silence.end();
     return lost;
   }
@@ -372,16 +372,16 @@ export class LiveWorker implements Taker {
     return this.#sent.newestFirst().findLast((sent) => this.#fateOf(sent) === fate);
   }
 
-  /** Whether the worker has begun the closure, and has ended it. */
-  #fateOf({ closure, claim }: SentToWorker): Fate {
+  /** Whether the worker has begun the call, and has ended it. */
+  #fateOf({ call, claim }: SentToWorker): Fate {
     if (!this.channel.isShared) return 'running';
     const word = Atomics.load(this.channel.words, claim);
-    if (word === closure.id) return 'sent';
+    if (word === call.id) return 'sent';
     return word === ENDED ? 'ended' : 'running';
   }
 }
 
-export const nameOf = ({ work }: Closure): string => (work as Call).name;
+export const nameOf = ({ work }: Call): string => (work as Work).name;
 
 /** `isValue`: a result is a value already, not bytes of another process. */
 function outcomeOf(state: number, value: unknown, isValue: boolean): Outcome {

@@ -3,15 +3,15 @@
  * timer that computes for ever, for example: such a thread begins nothing that it is sent.
  *
  * 1. The worker is asked only while it runs nothing: a function may compute as long as it likes.
- *    It is asked if it has not begun in time what it was sent, and if a closure was recalled that it
- *    had not begun. A closure that was not begun in time gets more time with the next worker
- *    (`allowLonger`): a thread reads large arguments that are values before it begins their closure,
- *    and with the same time the closure would go back for ever.
- * 2. From the question to the answer (`isAsked`) the worker is sent no closure. At most one question
+ *    It is asked if it has not begun in time what it was sent, and if a call was recalled that it
+ *    had not begun. A call that was not begun in time gets more time with the next worker
+ *    (`allowLonger`): a thread reads large arguments that are values before it begins their call,
+ *    and with the same time the call would go back for ever.
+ * 2. From the question to the answer (`isAsked`) the worker is sent no call. At most one question
  *    is on its way, so that an answer is always the answer to the last question.
  * 3. A worker that has not answered within the grace period, and runs nothing then, is ended. Nothing
  *    is lost with it but what functions that have ended have left there.
- * 4. While `#late` waits, nobody has to call `watch` again: a worker that is sent closures all the
+ * 4. While `#late` waits, nobody has to call `watch` again: a worker that is sent calls all the
  *    time costs one timer in LOOK_MS.
  */
 
@@ -30,7 +30,7 @@ const LEAST_GRACE_MS = 5_000;
 export interface AskedWorker {
   /** Whether the worker may be running a function. */
   isAtWork(): boolean;
-  /** When (Date.now()) it has to have begun the oldest closure that it has not begun. */
+  /** When (Date.now()) it has to have begun the oldest call that it has not begun. */
   beginsBy(): number | undefined;
   /** Sends the question. */
   ask(): void;
@@ -63,7 +63,7 @@ export class Silence {
     return this.#grace !== undefined;
   }
 
-  /** To be called when the worker was sent closures, or has ended a function before others. */
+  /** To be called when the worker was sent calls, or has ended a function before others. */
   watch(): void {
     if (this.#late !== undefined || this.isAsked) return;
     this.#late = new Timer(LOOK_MS, () => {

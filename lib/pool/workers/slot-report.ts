@@ -12,7 +12,7 @@ import type { WorkerChannel, WorkerName } from './channel.ts';
 /**
  * What the worker runs, and for how long, for `explain()`; '' if it is idle.
  *
- * @param sent - the number of closures that were sent to it and have not ended
+ * @param sent - the number of calls that were sent to it and have not ended
  */
 export function activityOf(calls: readonly RunningCall[], sent: number): string {
   const running = calls.map(

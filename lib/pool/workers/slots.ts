@@ -1,6 +1,6 @@
 /**
  * The slots of a pool, and how many: as many as `resize` says; or between `min` and `max`, more while
- * closures wait, fewer when workers are idle.
+ * calls wait, fewer when workers are idle.
  *
  * 1. A slot in `#leaving` ends its worker when that runs nothing, and is then removed. Until then
  *    it keeps its index. If more workers are wanted meanwhile, the slot stays, and its worker is
@@ -13,8 +13,8 @@
 import { Timer } from '../../base/timer.ts';
 import { counted } from '../../coordinator/words.ts';
 import { CancelledError } from '../../errors/errors.ts';
-import type { Closure } from '../queue/closure.ts';
-import type { QueuedClosures } from '../queue/closure-queue.ts';
+import type { Call } from '../queue/call.ts';
+import type { QueuedCalls } from '../queue/call-queue.ts';
 import type { WorkerSlot } from './worker-slot.ts';
 
 /** Limits of a pool whose size follows its work. */
@@ -82,17 +82,17 @@ export class Slots {
     return `the cluster has ${counted(this.#elastic?.max ?? this.staying.length, 'worker')}`;
   }
 
-  /** Whether closures are placed on a worker that is not there, and may be added. */
-  lacks({ placedOn }: Pick<QueuedClosures<Closure>, 'placedOn'>): boolean {
+  /** Whether calls are placed on a worker that is not there, and may be added. */
+  lacks({ placedOn }: Pick<QueuedCalls<Call>, 'placedOn'>): boolean {
     if (this.#elastic === undefined) return false;
     return placedOn.some((index) => !this.#stays(index));
   }
 
   /**
-   * The size follows the work, if it is not fixed: workers on which closures are placed are added;
+   * The size follows the work, if it is not fixed: workers on which calls are placed are added;
    * others as well, if there is more work than the workers take; or those that are idle end.
    */
-  follow(queue: QueuedClosures<Closure>, hasWork: boolean, concurrency: number): void {
+  follow(queue: QueuedCalls<Call>, hasWork: boolean, concurrency: number): void {
     if (this.#elastic === undefined) return;
     for (const index of queue.placedOn) {
       if (this.#stays(index)) continue;

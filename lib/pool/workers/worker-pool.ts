@@ -9,7 +9,7 @@ import type { ReadinessReport } from '../../errors/readiness-report.ts';
 import { log } from '../../events/log.ts';
 import { hold, release } from '../../native/doorbell.ts';
 import { leaveSpare, useSpare } from '../../values/to-thread.ts';
-import type { Closure } from '../queue/closure.ts';
+import type { Call } from '../queue/call.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import { importError } from '../worker/module/import-error.ts';
@@ -217,13 +217,13 @@ export class WorkerPool implements Engine {
     else release();
   }
 
-  cancel(closure: Closure, cancellation: Cancellation): void {
-    this.#slots.all.some(({ worker }) => worker?.cancel(closure, cancellation));
+  cancel(call: Call, cancellation: Cancellation): void {
+    this.#slots.all.some(({ worker }) => worker?.cancel(call, cancellation));
   }
 
-  /** @returns whether the closure was recalled: it was here, and no worker had started it */
-  recall(closure: Closure): boolean {
-    return this.#slots.all.some(({ worker }) => worker?.recall(closure));
+  /** @returns whether the call was recalled: it was here, and no worker had started it */
+  recall(call: Call): boolean {
+    return this.#slots.all.some(({ worker }) => worker?.recall(call));
   }
 
   /**

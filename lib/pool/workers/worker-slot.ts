@@ -16,7 +16,7 @@ import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { settingUp, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode } from '../../record/encoded-error.ts';
-import type { Closure } from '../queue/closure.ts';
+import type { Call } from '../queue/call.ts';
 import type { StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import type { FromWorker } from '../worker/messages.ts';
 import { whyNotImported } from '../worker/module/import-error.ts';
@@ -36,7 +36,7 @@ import { readinessOf, shownWorker } from './slot-report.ts';
 
 /** What a slot tells its pool. */
 export interface SlotListener {
-  /** The worker can take more closures than before. */
+  /** The worker can take more calls than before. */
   onFree(slot: WorkerSlot): void;
   /** The worker has imported the module and made its data sets. */
   onReady(slot: WorkerSlot): void;
@@ -46,7 +46,7 @@ export interface SlotListener {
   onLoaded(slot: WorkerSlot, names: readonly string[]): void;
   /** The module cannot be imported. `isWhole`: the message of the error names the module. */
   onImportFailed(slot: WorkerSlot, error: unknown, isWhole: boolean): void;
-  /** The worker is gone. Its closures were given to `StrategyHost.returned` before. */
+  /** The worker is gone. Its calls were given to `StrategyHost.returned` before. */
   onGone(slot: WorkerSlot, death: Death): void;
   /** A process has stopped its coordinator. */
   onStop(message: StopMessage): void;
@@ -77,7 +77,7 @@ export type SlotSettings = {
 type Living =
   /** It imports the module and is set up: in this phase, which may be why it cannot begin. */
   | { readonly is: 'starting'; readonly worker: LiveWorker; readonly phase: TaskPhase }
-  /** It takes closures, unless it makes data sets (`Preparations`). */
+  /** It takes calls, unless it makes data sets (`Preparations`). */
   | { readonly is: 'serving'; readonly worker: LiveWorker }
   /** It takes nothing more, and ends when it has nothing. */
   | { readonly is: 'retiring'; readonly worker: LiveWorker; readonly why: Error }
@@ -100,8 +100,8 @@ type State =
       readonly why: Error;
       /** What it was doing. */
       readonly before: Living;
-      /** The closure that did not obey its cancellation; or `retire`, before it could begin. */
-      readonly by: Closure | 'retire' | undefined;
+      /** The call that did not obey its cancellation; or `retire`, before it could begin. */
+      readonly by: Call | 'retire' | undefined;
     };
 
 const MAY_FOLLOW: Readonly<Record<State['is'], readonly State['is'][]>> = {
@@ -175,7 +175,7 @@ export class WorkerSlot implements Keeper {
     return this.#state.is === 'serving';
   }
 
-  /** And it has made its data sets: it takes closures. */
+  /** And it has made its data sets: it takes calls. */
   get isReady(): boolean {
     return this.#state.is === 'serving' && this.#preparations.areOver;
   }
@@ -271,14 +271,14 @@ export class WorkerSlot implements Keeper {
     if (this.isLoaded) this.worker?.post({ kind: 'leave' });
   }
 
-  /** The worker can take more closures than before. */
+  /** The worker can take more calls than before. */
   onFree(): void {
     this.worker?.watch();
     this.#listener.onFree(this);
   }
 
   /** Ends the worker by force. `onGone` follows, also for a thread that is stuck. */
-  kill(why: Error, by?: Closure | 'retire'): void {
+  kill(why: Error, by?: Call | 'retire'): void {
     const before = this.#state;
     if (before.is === 'vacant' || before.is === 'killed') return;
     const { worker } = before;
@@ -471,7 +471,7 @@ export class WorkerSlot implements Keeper {
     this.#listener.onStuck(info);
   }
 
-  /** Returns all closures of the worker, which is gone. */
+  /** Returns all calls of the worker, which is gone. */
   #lose(worker: LiveWorker, ended: Error): void {
     const state = this.#state;
     if (state.is === 'vacant') return;
@@ -490,9 +490,9 @@ export class WorkerSlot implements Keeper {
     this.#shown.delete(worker);
     this.#become({ is: 'vacant', phase: failed ?? 'lost' }, wasRetired ? undefined : cause);
     updateBusyWorkers(attachmentOf(this.#host.coordinator));
-    for (const { closure, fate } of lost) this.#host.returned(closure, fate, cause);
+    for (const { call, fate } of lost) this.#host.returned(call, fate, cause);
     const ran = lost.find(({ fate }) => fate === 'running');
-    const running = ran === undefined ? made : nameOf(ran.closure);
+    const running = ran === undefined ? made : nameOf(ran.call);
     const how = wasRetired ? 'retired' : wasKilled ? 'killed' : 'died';
     this.#listener.onGone(this, { cause, how, wasReady, running });
     worker.isGone(cause);

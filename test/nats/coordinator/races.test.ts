@@ -59,7 +59,7 @@ async function busyWith(cluster: ClusterCoordinator) {
   const long = await cluster.schedule('holdMaybe', [visits.path, 'long']);
   const behind = [];
   for (let n = 0; n < 5; n += 1) behind.push(await cluster.schedule('holdMaybe'));
-  (await visits.next('first')).pass(); // with a result the worker gets closures in advance
+  (await visits.next('first')).pass(); // with a result the worker gets calls in advance
   const visit = await visits.next('long');
   await eventually(() => cluster.workers[0]?.running === 6);
   return { long, behind, visit };

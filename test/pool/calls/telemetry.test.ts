@@ -46,7 +46,7 @@ describeKinds(
         'allstop.coordinator': 'cluster',
         'allstop.attempts': 1,
       });
-      expect(call?.events).toEqual(['closure-queued', 'closure-started', 'closure-ended']);
+      expect(call?.events).toEqual(['call-queued', 'call-started', 'call-ended']);
       const attempts = ((await cluster.run('spans')) as any[]).filter(
         ({ name }) => name === 'attempt activeLater',
       );
@@ -91,12 +91,12 @@ describeKinds(
       const [call] = named('dieOnce');
       expect(call?.attributes).toMatchObject({ 'allstop.attempts': 2 });
       expect(call?.events).toEqual([
-        'closure-queued',
-        'closure-started',
-        'closure-lost',
-        'closure-run-again',
-        'closure-started',
-        'closure-ended',
+        'call-queued',
+        'call-started',
+        'call-lost',
+        'call-run-again',
+        'call-started',
+        'call-ended',
       ]);
     });
 

@@ -1,45 +1,41 @@
-/** What the timeline of a cluster's coordinator tells of its closures. */
+/** What the timeline of a cluster's coordinator tells of its calls. */
 import type { TimelineEvent } from 'allstop';
 import type { ClusterCoordinator } from 'allstop/cluster';
 import { expect, it } from 'vitest';
 import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';
 
-const closuresOf = (cluster: ClusterCoordinator): TimelineEvent[] =>
-  cluster.coordinator.timeline().events.filter(({ type }) => type.startsWith('closure-'));
+const callsOf = (cluster: ClusterCoordinator): TimelineEvent[] =>
+  cluster.coordinator.timeline().events.filter(({ type }) => type.startsWith('call-'));
 
 describeKinds(kinds, (kind) => {
   const { start, visits } = useClusters(kind);
 
-  it('a closure is queued, started and ended, in this order', async () => {
+  it('a call is queued, started and ended, in this order', async () => {
     const cluster = start();
     const value = await cluster.schedule('add', [1, 2]);
     expect(await value.fetch()).toBe(3);
-    const events = closuresOf(cluster);
-    expect(events.map(({ type }) => type)).toEqual([
-      'closure-queued',
-      'closure-started',
-      'closure-ended',
-    ]);
-    const closures = new Set(events.map(({ closure }) => closure));
-    expect(closures.size).toBe(1);
+    const events = callsOf(cluster);
+    expect(events.map(({ type }) => type)).toEqual(['call-queued', 'call-started', 'call-ended']);
+    const calls = new Set(events.map(({ call }) => call));
+    expect(calls.size).toBe(1);
     expect(events.map((event) => event.function)).toEqual(['add', 'add', 'add']);
     expect(events.map(({ worker }) => typeof worker)).toEqual(['undefined', 'number', 'undefined']);
     const times = events.map(({ at }) => at);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
   });
 
-  it('a closure whose worker dies is lost, and run again', async () => {
+  it('a call whose worker dies is lost, and run again', async () => {
     const cluster = start();
     const value = await cluster.schedule('dieUntil', [2, visits.path, 'dying']);
     (await visits.next('dying')).pass();
     expect(await value.fetch()).toBe(2);
-    expect(closuresOf(cluster).map(({ type }) => type)).toEqual([
-      'closure-queued',
-      'closure-started',
-      'closure-lost',
-      'closure-run-again',
-      'closure-started',
-      'closure-ended',
+    expect(callsOf(cluster).map(({ type }) => type)).toEqual([
+      'call-queued',
+      'call-started',
+      'call-lost',
+      'call-run-again',
+      'call-started',
+      'call-ended',
     ]);
     const { traceEvents } = cluster.coordinator.timeline().toChromeTrace();
     const ends = (traceEvents as { ph: string }[])

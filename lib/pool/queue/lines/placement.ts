@@ -1,4 +1,4 @@
-/** Which workers may run a closure: a certain one, or those that have what it needs. */
+/** Which workers may run a call: a certain one, or those that have what it needs. */
 
 import { outOfRange } from '../../../base/arguments.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The queued closures: first those of high priority, then normal, then low; in each priority first
- * in, first out. Closures that only some workers may run have a line of their own for each
+ * The queued calls: first those of high priority, then normal, then low; in each priority first
+ * in, first out. Calls that only some workers may run have a line of their own for each
  * placement, so that a worker passes those that it may not run at once, however many they are.
  */
 
@@ -11,7 +11,7 @@ export const PRIORITIES = ['high', 'normal', 'low'] as const;
 /** Which functions are run first: the option `priority` of a call. */
 export type Priority = (typeof PRIORITIES)[number];
 
-/** The part of a closure that the lines use. */
+/** The part of a call that the lines use. */
 export interface InLine {
   /** 'normal' if it is left out. */
   readonly priority?: Priority;
@@ -33,7 +33,7 @@ export interface Runner {
 
 const ANYWHERE = '';
 
-export class ClosureLines<C extends InLine> {
+export class CallLines<C extends InLine> {
   readonly #isHere: (item: C) => boolean;
   /** By priority, the first served first: by placement. */
   readonly #lines: Map<string, Line<C>>[];

@@ -1,12 +1,12 @@
 /**
- * The closures that were sent to one worker or node and have not ended, in the order of sending.
+ * The calls that were sent to one worker or node and have not ended, in the order of sending.
  */
 
-import type { Closure } from '../queue/closure.ts';
+import type { Call } from '../queue/call.ts';
 import type { Fate } from '../worker/protocol.ts';
 
 export type Sent = {
-  readonly closure: Closure;
+  readonly call: Call;
   /** How long its function is expected to run, in microseconds. */
   readonly expectedUs: number;
   /** Date.now() when it was sent. */
@@ -17,11 +17,11 @@ export type Sent = {
  * Whether the arguments are at the worker alone, since they were moved there. (Packed ones came from
  * a coordinator on NATS, which has a copy of them.)
  */
-export function isOnlyHere({ isMoved, work }: Closure): boolean {
+export function isOnlyHere({ isMoved, work }: Call): boolean {
   return isMoved && !(work.args instanceof Uint8Array);
 }
 
-export class SentClosures<S extends Sent = Sent> {
+export class SentCalls<S extends Sent = Sent> {
   readonly #sent = new Map<number, S>();
   #expectedUs = 0;
 
@@ -29,7 +29,7 @@ export class SentClosures<S extends Sent = Sent> {
     return this.#sent.size;
   }
 
-  /** How long all closures here are expected to run, in microseconds. */
+  /** How long all calls here are expected to run, in microseconds. */
   get expectedUs(): number {
     return this.#expectedUs;
   }
@@ -39,32 +39,32 @@ export class SentClosures<S extends Sent = Sent> {
     return this.#sent.values().next().value;
   }
 
-  get({ id }: Pick<Closure, 'id'>): S | undefined {
+  get({ id }: Pick<Call, 'id'>): S | undefined {
     return this.#sent.get(id);
   }
 
   add(sent: S): void {
-    this.#sent.set(sent.closure.id, sent);
+    this.#sent.set(sent.call.id, sent);
     this.#expectedUs += sent.expectedUs;
   }
 
-  /** @returns undefined if no such closure is here: it was recalled, or has ended before */
+  /** @returns undefined if no such call is here: it was recalled, or has ended before */
   remove(id: number): S | undefined {
     const sent = this.#sent.get(id);
     if (sent === undefined) return undefined;
     this.#sent.delete(id);
-    // Set to 0 when no closure is left: differences of rounded numbers may not reach 0 exactly.
+    // Set to 0 when no call is left: differences of rounded numbers may not reach 0 exactly.
     this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
     return sent;
   }
 
-  /** Wherever the closures here are sent next, they may take longer to begin. */
+  /** Wherever the calls here are sent next, they may take longer to begin. */
   allowLonger(): void {
-    for (const { closure } of this.#sent.values()) closure.allowLonger();
+    for (const { call } of this.#sent.values()) call.allowLonger();
   }
 
   /**
-   * If closures are returned in this order, they are at the head of the queue in their old order.
+   * If calls are returned in this order, they are at the head of the queue in their old order.
    */
   newestFirst(): S[] {
     return [...this.#sent.values()].toReversed();
@@ -72,12 +72,12 @@ export class SentClosures<S extends Sent = Sent> {
 }
 
 /**
- * The closures of a lost worker in the order in which they are returned. Those that ran, or may have,
+ * The calls of a lost worker in the order in which they are returned. Those that ran, or may have,
  * go to the tail of the queue, the oldest first; the others to its head, the newest first: so both
  * get their old order.
  */
 export function inOrderOfReturn<S extends Sent>(
-  sent: SentClosures<S>,
+  sent: SentCalls<S>,
   fateOf: (sent: S) => Fate,
 ): (S & { fate: Fate })[] {
   const lost = sent.newestFirst().map((each) => ({ ...each, fate: fateOf(each) }));

@@ -1,5 +1,5 @@
 /**
- * Decides whether a closure settles, is queued again or is cancelled: when its attempt ends, its
+ * Decides whether a call settles, is queued again or is cancelled: when its attempt ends, its
  * worker is lost, its caller gives it up, or the cluster ends.
  */
 
@@ -8,54 +8,54 @@ import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
-import { CLOSURE } from '../../events/timeline/closure-events.ts';
+import { CALL } from '../../events/timeline/call-events.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
 import type { VariableSource } from '../worker/variables.ts';
-import type { Closure } from './closure.ts';
-import type { ClosureQueue, End } from './closure-queue.ts';
+import type { Call } from './call.ts';
+import type { CallQueue, End } from './call-queue.ts';
 import type { Outcome } from './life.ts';
 import { nowhere, type Placement } from './lines/placement.ts';
 import { RecentFailures } from './recent-failures.ts';
 import type { Cancellation, ClusterHost, EngineEvent, QueuedWork } from './strategy.ts';
 import { overdue } from './time-limits.ts';
 
-export type ClosureRulesOptions = {
-  queue: ClosureQueue<Closure>;
+export type CallRulesOptions = {
+  queue: CallQueue<Call>;
   coordinator: Coordinator;
   cancelGraceMs: number;
   retries: number;
   variables: VariableSource;
 };
 
-export interface ClosureRulesListener {
+export interface CallRulesListener {
   /** What each worker makes before it takes calls. */
   resources(): Iterable<Resource>;
-  /** Asks the attempt of a closure in flight to end (`Engine.cancel`). */
-  cancel(closure: Closure, cancellation: Cancellation): void;
+  /** Asks the attempt of a call in flight to end (`Engine.cancel`). */
+  cancel(call: Call, cancellation: Cancellation): void;
   /** The workers have changed, nothing is in flight any more, or the queue is closed. */
   onChange(): void;
-  /** The function of a closure has run for so long, with a result or an error. */
-  onRun(closure: Closure, microseconds: number): void;
-  /** A closure that was started is run again; `attempt` is the number of its next attempt. */
-  onRetry(closure: Closure, attempt: number, cause: unknown): void;
+  /** The function of a call has run for so long, with a result or an error. */
+  onRun(call: Call, microseconds: number): void;
+  /** A call that was started is run again; `attempt` is the number of its next attempt. */
+  onRetry(call: Call, attempt: number, cause: unknown): void;
   /** `Engine.whyNowhere` */
   whyNowhere(placement: Placement): string | undefined;
   onEvent(...event: EngineEvent): void;
 }
 
-export class ClosureRules implements ClusterHost {
+export class CallRules implements ClusterHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
   readonly retries: number;
   readonly variables: VariableSource;
-  readonly queue: ClosureQueue<Closure>;
-  readonly #listener: ClosureRulesListener;
+  readonly queue: CallQueue<Call>;
+  readonly #listener: CallRulesListener;
   #retried = 0;
   readonly #failures = new RecentFailures();
 
   constructor(
-    { queue, coordinator, cancelGraceMs, retries, variables }: ClosureRulesOptions,
-    listener: ClosureRulesListener,
+    { queue, coordinator, cancelGraceMs, retries, variables }: CallRulesOptions,
+    listener: CallRulesListener,
   ) {
     this.queue = queue;
     this.coordinator = coordinator;
@@ -81,76 +81,76 @@ export class ClosureRules implements ClusterHost {
     return this.#listener.resources();
   }
 
-  ended(closure: Closure, outcome: Outcome, microseconds?: number): void {
-    if (closure.life.at !== 'in-flight') return; // `failed` has settled it
+  ended(call: Call, outcome: Outcome, microseconds?: number): void {
+    if (call.life.at !== 'in-flight') return; // `failed` has settled it
     const { state, value } = outcome;
-    if (microseconds !== undefined) this.#listener.onRun(closure, microseconds);
-    if (closure.decided !== undefined || state !== 'failed') this.#out(closure, outcome);
+    if (microseconds !== undefined) this.#listener.onRun(call, microseconds);
+    if (call.decided !== undefined || state !== 'failed') this.#out(call, outcome);
     else if (this.#isEcho(value)) {
-      this.#out(closure, { state: 'cancelled', value: stopError(this.coordinator) });
-    } else if (isAbort(value) && this.#whyOver(closure) !== undefined) {
-      this.#out(closure, { state: 'cancelled', value }); // the function obeyed our cancellation
-    } else if (microseconds === undefined) this.#fail(closure, value);
-    else this.#failed(closure, value);
+      this.#out(call, { state: 'cancelled', value: stopError(this.coordinator) });
+    } else if (isAbort(value) && this.#whyOver(call) !== undefined) {
+      this.#out(call, { state: 'cancelled', value }); // the function obeyed our cancellation
+    } else if (microseconds === undefined) this.#fail(call, value);
+    else this.#failed(call, value);
   }
 
-  overdue(closure: Closure): void {
-    const { life, decided, work, runTimeoutMs = 0 } = closure;
+  overdue(call: Call): void {
+    const { life, decided, work, runTimeoutMs = 0 } = call;
     if (life.at !== 'in-flight' || decided !== undefined) return;
-    this.decide(closure, { state: 'failed', value: overdue(work.name, runTimeoutMs) });
+    this.decide(call, { state: 'failed', value: overdue(work.name, runTimeoutMs) });
   }
 
-  returned(closure: Closure, fate: Fate, cause?: unknown): void {
-    const { life, decided } = closure;
+  returned(call: Call, fate: Fate, cause?: unknown): void {
+    const { life, decided } = call;
     if (life.at !== 'in-flight') return; // `failed` has settled it
     if (decided !== undefined) {
-      this.#out(closure, decided);
+      this.#out(call, decided);
       return;
     }
-    const wasStarted = closure.lost(fate);
-    const why = closure.whyNotAgain(cause);
-    const error = this.#nowhere(closure);
-    const over = this.#whyOver(closure);
-    if (error !== undefined) this.#out(closure, { state: 'failed', value: error });
+    const wasStarted = call.lost(fate);
+    const why = call.whyNotAgain(cause);
+    const error = this.#nowhere(call);
+    const over = this.#whyOver(call);
+    if (error !== undefined) this.#out(call, { state: 'failed', value: error });
     else if (why !== undefined) {
-      this.#fail(closure, withCallersFrames(new UnavailableError(why, { cause })));
-    } else if (over !== undefined) this.#out(closure, over);
+      this.#fail(call, withCallersFrames(new UnavailableError(why, { cause })));
+    } else if (over !== undefined) this.#out(call, over);
     else {
-      this.queue.putBack(closure);
-      if (wasStarted) this.#again(closure, cause);
+      this.queue.putBack(call);
+      if (wasStarted) this.#again(call, cause);
       this.#afterFlight();
     }
   }
 
-  reclaim(given: ReadonlyMap<Closure, Fate>): Closure[] {
+  reclaim(given: ReadonlyMap<Call, Fate>): Call[] {
     const back = this.queue.reclaim([...given.keys()]);
-    for (const closure of back) {
-      if (closure.found(given.get(closure))) this.#retried -= 1;
+    for (const call of back) {
+      if (call.found(given.get(call))) this.#retried -= 1;
     }
     return back;
   }
 
-  offered(closure: Closure, outcome: Outcome, microseconds: number): boolean {
-    const { life, decided, group, retryRule } = closure;
+  offered(call: Call, outcome: Outcome, microseconds: number): boolean {
+    const { life, decided, group, retryRule } = call;
     const { state, value } = outcome;
     if ((life.at !== 'queued' && life.at !== 'in-flight') || decided !== undefined) return false;
     // Nor is an error after which the function may be run again: it is being run again.
     if (state === 'failed' && retryRule !== undefined) return false;
     // An obeyed cancellation is no result: the other attempt goes on.
     if (state === 'failed' && (isAbort(value) || this.#isEcho(value))) return false;
-    this.#listener.onRun(closure, microseconds);
-    if (state === 'failed') this.#failures.note(closure.work.name, value);
+    this.#listener.onRun(call, microseconds);
+    if (state === 'failed') this.#failures.note(call.work.name, value);
     const isQueued = life.at === 'queued';
-    if (isQueued) this.queue.reclaim([closure]); // on no worker: only what is in flight fails the group
-    if (isQueued) this.queue.decide(closure, outcome);
-    else this.decide(closure, outcome);
-    if (state === 'failed') group?.failed(closure, value);
-    if (isQueued) this.#out(closure, outcome);
+    if (isQueued) this.queue.reclaim([call]); // on no worker: only what is in flight fails the group
+    if (isQueued) this.queue.decide(call, outcome);
+    else this.decide(call, outcome);
+    if (state === 'failed') group?.failed(call, value);
+    if (isQueued) this.#out(call, outcome);
     return true;
   }
 
-  progressed(closure: Closure, values: readonly Uint8Array[]): void {
-    closure.progressed(values);
+  progressed(call: Call, values: readonly Uint8Array[]): void {
+    call.progressed(values);
   }
 
   tell(...event: EngineEvent): void {
@@ -179,7 +179,7 @@ export class ClosureRules implements ClusterHost {
     // In a microtask, since `connect` may call this before it has returned the engine.
     queueMicrotask(() => {
       this.queue.close({ refusal: error, dropped, why: { why, cause, error } });
-      for (const closure of this.#inFlight()) this.#out(closure, dropped);
+      for (const call of this.#inFlight()) this.#out(call, dropped);
       this.changed();
     });
   }
@@ -187,31 +187,31 @@ export class ClosureRules implements ClusterHost {
   // ---------------------------------------------------------------- called by ClusterCoordinator
 
   /**
-   * Settles a closure, wherever it is, with `outcome`, by its caller's deadline, signal or `cancel`:
+   * Settles a call, wherever it is, with `outcome`, by its caller's deadline, signal or `cancel`:
    * that is a failure of nobody else's. Cancels its attempt if it is in flight.
    */
-  decide(closure: Closure, outcome: Outcome): void {
-    if (closure.life.at !== 'in-flight') {
-      this.queue.out(closure, outcome);
+  decide(call: Call, outcome: Outcome): void {
+    if (call.life.at !== 'in-flight') {
+      this.queue.out(call, outcome);
       return;
     }
-    if (closure.decided !== undefined) return;
-    this.queue.decide(closure, outcome);
+    if (call.decided !== undefined) return;
+    this.queue.decide(call, outcome);
     // Ready while in flight: another worker had it, too, and was first.
     const reason =
       outcome.state === 'ready' ? new CancelledError('Another worker was first') : outcome.value;
-    this.#listener.cancel(closure, { reason, replace: true });
+    this.#listener.cancel(call, { reason, replace: true });
   }
 
   /**
-   * The workers have become fewer: fails each closure for which there will never be a worker.
+   * The workers have become fewer: fails each call for which there will never be a worker.
    *
    * @param waiting - those that were not put in the queue yet
    */
-  failUnplaceable(waiting: readonly Closure[]): void {
-    for (const closure of [...this.queue.placed, ...waiting]) {
-      const error = this.#nowhere(closure);
-      if (error !== undefined) this.decide(closure, { state: 'failed', value: error });
+  failUnplaceable(waiting: readonly Call[]): void {
+    for (const call of [...this.queue.placed, ...waiting]) {
+      const error = this.#nowhere(call);
+      if (error !== undefined) this.decide(call, { state: 'failed', value: error });
     }
   }
 
@@ -221,65 +221,65 @@ export class ClosureRules implements ClusterHost {
    */
   end(end: End, reason: unknown): void {
     this.queue.close(end);
-    for (const closure of this.#inFlight()) {
-      this.#listener.cancel(closure, { reason, replace: true });
+    for (const call of this.#inFlight()) {
+      this.#listener.cancel(call, { reason, replace: true });
     }
     this.changed();
   }
 
-  #inFlight(): Closure[] {
+  #inFlight(): Call[] {
     return this.queue.some(({ life }) => life.at === 'in-flight');
   }
 
-  #nowhere({ placement }: Closure): RangeError | undefined {
+  #nowhere({ placement }: Call): RangeError | undefined {
     if (placement === undefined) return undefined;
     const why = this.#listener.whyNowhere(placement);
     return why === undefined ? undefined : nowhere(placement, why);
   }
 
-  /** How a closure settles that cannot be run again, because of the others or the end. */
-  #whyOver(closure: Closure): Outcome | undefined {
-    return this.queue.end?.dropped ?? closure.group?.whyNot(closure);
+  /** How a call settles that cannot be run again, because of the others or the end. */
+  #whyOver(call: Call): Outcome | undefined {
+    return this.queue.end?.dropped ?? call.group?.whyNot(call);
   }
 
   /** The function has thrown an error of its own: it is run again if its call says so. */
-  #failed(closure: Closure, error: unknown): void {
+  #failed(call: Call, error: unknown): void {
     let delayMs: number | undefined;
     try {
-      delayMs = closure.failed(error);
+      delayMs = call.failed(error);
     } catch (wrong) {
-      this.#fail(closure, wrong);
+      this.#fail(call, wrong);
       return;
     }
-    const over = this.#whyOver(closure);
-    if (delayMs === undefined) this.#fail(closure, error);
-    else if (over !== undefined) this.#out(closure, over);
+    const over = this.#whyOver(call);
+    if (delayMs === undefined) this.#fail(call, error);
+    else if (over !== undefined) this.#out(call, over);
     else {
-      const again = (): void => void this.queue.release(closure);
-      this.queue.delay(closure, delayMs === 0 ? undefined : new Timer(delayMs, again));
-      this.#again(closure, error);
+      const again = (): void => void this.queue.release(call);
+      this.queue.delay(call, delayMs === 0 ? undefined : new Timer(delayMs, again));
+      this.#again(call, error);
       if (delayMs === 0) again();
       this.#afterFlight();
     }
   }
 
-  #again(closure: Closure, cause: unknown): void {
+  #again(call: Call, cause: unknown): void {
     this.#retried += 1;
-    this.#listener.onRetry(closure, closure.attempts + 1, cause);
-    closure.note(CLOSURE.runAgain);
+    this.#listener.onRetry(call, call.attempts + 1, cause);
+    call.note(CALL.runAgain);
   }
 
-  /** The closure fails, and may fail its group: it settles before the group hears of it. */
-  #fail(closure: Closure, value: unknown): void {
+  /** The call fails, and may fail its group: it settles before the group hears of it. */
+  #fail(call: Call, value: unknown): void {
     const outcome: Outcome = { state: 'failed', value };
-    this.#failures.note(closure.work.name, value);
-    this.queue.decide(closure, outcome);
-    closure.group?.failed(closure, value);
-    this.#out(closure, outcome);
+    this.#failures.note(call.work.name, value);
+    this.queue.decide(call, outcome);
+    call.group?.failed(call, value);
+    this.#out(call, outcome);
   }
 
-  #out(closure: Closure, outcome: Outcome): void {
-    this.queue.out(closure, outcome);
+  #out(call: Call, outcome: Outcome): void {
+    this.queue.out(call, outcome);
     this.#afterFlight();
   }
 

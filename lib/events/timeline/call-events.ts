@@ -1,28 +1,27 @@
 /**
- * What a cluster notes of its closures: a ring of typed arrays for each coordinator, in the
- * JavaScript thread that has made the cluster. A closure of a trivial function takes microseconds,
+ * What a cluster notes of its calls: a ring of typed arrays for each coordinator, in the
+ * JavaScript thread that has made the cluster. A call of a trivial function takes microseconds,
  * so an event must take nanoseconds: `note` allocates nothing once the ring has its size, and reads
  * the clock once for all events between two turns of the microtask queue.
  */
 
 import { now } from '../../base/clock.ts';
-import { CLOSURE_TYPES, type ClosureEventType, type TimelineEvent } from './events.ts';
+import { CALL_TYPES, type CallEventType, type TimelineEvent } from './events.ts';
 
 const CAPACITY = 4_096;
 const NO_WORKER = -1;
 
-/** The indexes of CLOSURE_TYPES, for `note`. */
-export const CLOSURE: Readonly<
-  Record<'queued' | 'started' | 'lost' | 'runAgain' | 'ended', number>
-> = { queued: 0, started: 1, lost: 2, runAgain: 3, ended: 4 };
+/** The indexes of CALL_TYPES, for `note`. */
+export const CALL: Readonly<Record<'queued' | 'started' | 'lost' | 'runAgain' | 'ended', number>> =
+  { queued: 0, started: 1, lost: 2, runAgain: 3, ended: 4 };
 
 /** `at`: of the clock of lib/base/clock.ts. */
 type Recorded = { events: TimelineEvent[]; dropped: number };
 
-export class ClosureEvents {
+export class CallEvents {
   readonly #at = new Float64Array(CAPACITY);
   readonly #types = new Uint8Array(CAPACITY);
-  readonly #closures = new Int32Array(CAPACITY);
+  readonly #calls = new Int32Array(CAPACITY);
   readonly #functions: string[] = [];
   /** The index of the worker, of 'started'. */
   readonly #workers = new Int32Array(CAPACITY);
@@ -34,8 +33,8 @@ export class ClosureEvents {
     this.#now = 0;
   };
 
-  /** `type`: a value of CLOSURE. `worker`: of 'started', if it is known. */
-  note(type: number, closure: number, name: string, worker: number = NO_WORKER): void {
+  /** `type`: a value of CALL. `worker`: of 'started', if it is known. */
+  note(type: number, call: number, name: string, worker: number = NO_WORKER): void {
     if (this.#now === 0) {
       this.#now = now();
       queueMicrotask(this.#forget);
@@ -43,7 +42,7 @@ export class ClosureEvents {
     const place = this.#count++ % CAPACITY;
     this.#at[place] = this.#now;
     this.#types[place] = type;
-    this.#closures[place] = closure;
+    this.#calls[place] = call;
     this.#functions[place] = name;
     this.#workers[place] = worker;
   }
@@ -56,8 +55,8 @@ export class ClosureEvents {
       const worker = this.#workers[place] as number;
       events.push({
         at: this.#at[place] as number,
-        type: CLOSURE_TYPES[this.#types[place] as number] as ClosureEventType,
-        closure: this.#closures[place] as number,
+        type: CALL_TYPES[this.#types[place] as number] as CallEventType,
+        call: this.#calls[place] as number,
         function: this.#functions[place] as string,
         ...(worker !== NO_WORKER && { worker }),
       });
@@ -67,16 +66,16 @@ export class ClosureEvents {
 }
 
 /** By the attachment of the cluster's coordinator. */
-const rings = new WeakMap<object, ClosureEvents>();
+const rings = new WeakMap<object, CallEvents>();
 
 /** The ring of the cluster whose coordinator this is. */
-export function beginClosureEvents(attachment: object): ClosureEvents {
-  const ring = new ClosureEvents();
+export function beginCallEvents(attachment: object): CallEvents {
+  const ring = new CallEvents();
   rings.set(attachment, ring);
   return ring;
 }
 
 /** Undefined if this JavaScript thread has no cluster with this coordinator. */
-export function closureEventsOf(attachment: object): Recorded | undefined {
+export function callEventsOf(attachment: object): Recorded | undefined {
   return rings.get(attachment)?.recorded();
 }

@@ -1,12 +1,12 @@
-// ClosureQueue and, over it, CallGroup by themselves, without workers: tests for each rule at the top
-// of lib/pool/queue/closure-queue.ts and lib/cluster/calls/call-group.ts, then random calls compared with a
+// CallQueue and, over it, CallGroup by themselves, without workers: tests for each rule at the top
+// of lib/pool/queue/call-queue.ts and lib/cluster/calls/call-group.ts, then random calls compared with a
 // model. To replay:
-// ALLSTOP_TEST_SEED=SEED npx vitest run test/pool/queue/closure-queue.test.ts
+// ALLSTOP_TEST_SEED=SEED npx vitest run test/pool/queue/call-queue.test.ts
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallGroup, type Grouped } from '../../../lib/cluster/calls/call-group.ts';
-import { ClosureQueue } from '../../../lib/pool/queue/closure-queue.ts';
+import { CallQueue } from '../../../lib/pool/queue/call-queue.ts';
 import {
   next as following,
   type Life,
@@ -66,12 +66,12 @@ const because = (name: string, error: string): string =>
   `'${name}' was cancelled because ${error}. Please reschedule it`;
 
 class Both {
-  readonly queue: ClosureQueue<Item>;
+  readonly queue: CallQueue<Item>;
   readonly group: CallGroup<Item>;
   woken = 0;
 
   constructor(maxQueued: number, maxQueuedBytes: number) {
-    this.queue = new ClosureQueue<Item>(maxQueued, maxQueuedBytes, {
+    this.queue = new CallQueue<Item>(maxQueued, maxQueuedBytes, {
       onWork: () => {
         this.woken += 1;
       },
@@ -112,7 +112,7 @@ class Both {
     this.queue.out(item, outcome);
   }
 
-  /** What the rules do with a closure that comes back. */
+  /** What the rules do with a call that comes back. */
   putBack(item: Item): void {
     const over = this.queue.end?.dropped ?? (item.isOwn ? undefined : this.group.whyNot(item));
     if (over === undefined) this.queue.putBack(item);
@@ -166,7 +166,7 @@ describe('what waits for room', () => {
   });
 });
 
-describe('1: every closure is in one place', () => {
+describe('1: every call is in one place', () => {
   it('waits, is in line, in flight, and out', async () => {
     const { both, queue, put } = makeQueue(1);
     const { item: first } = put('first');
@@ -193,7 +193,7 @@ describe('1: every closure is in one place', () => {
     expect(both.woken).toBe(3);
   });
 
-  it('takes a closure out of line, wherever it is there', () => {
+  it('takes a call out of line, wherever it is there', () => {
     const { both, queue, put, take } = makeQueue();
     const [, second] = ['first', 'second', 'third'].map((name) => put(name).item);
     expect(both.remove(second as Item)).toBe(true);
@@ -304,7 +304,7 @@ describe('3: somebody is told when nothing is in flight any more, once', () => {
     expect(await made.group.done()).toBe(true);
   });
 
-  it('put is told, and its closure is out', async () => {
+  it('put is told, and its call is out', async () => {
     const made = makeQueue();
     made.both.fail(flying(made, 'first'), 'broken');
     const { item, room } = made.put('second');
@@ -407,7 +407,7 @@ describe('5: putting back needs no room', () => {
   });
 });
 
-describe('2: a closure that is its caller’s own', () => {
+describe('2: a call that is its caller’s own', () => {
   it('is neither dropped nor kept from being taken by a failure', () => {
     const made = makeQueue();
     const running = flying(made, 'first');
@@ -485,7 +485,7 @@ describe('5: a suspect', () => {
 });
 
 describe('8: a join', () => {
-  it('waits for what was put in before it, and not for own closures that keep coming', async () => {
+  it('waits for what was put in before it, and not for own calls that keep coming', async () => {
     const made = makeQueue(1);
     const { item: first } = made.put('first', true);
     const { item: second } = made.put('second', true);
@@ -576,7 +576,7 @@ type Call = {
   name: string;
 };
 
-/** Closures that are their callers' own have names like o1, scheduled ones like c2. */
+/** Calls that are their callers' own have names like o1, scheduled ones like c2. */
 const isOwn = (name: string): boolean => name.startsWith('o');
 
 /** The queue's rules, again, with lists of names. */
@@ -585,15 +585,15 @@ class Model {
   line: string[] = [];
   flight: string[] = [];
   calls: Call[] = [];
-  /** The puts among them that wait for room: those of own closures, and the first of the others. */
+  /** The puts among them that wait for room: those of own calls, and the first of the others. */
   room: Call[] = [];
   failure: string | undefined;
   because = '';
   isClosed = false;
-  /** The results of calls and the drops of closures, in order. */
+  /** The results of calls and the drops of calls, in order. */
   told: string[] = [];
   made = 0;
-  /** All closures ever made, so that `remove` is tried on those that are out, too. */
+  /** All calls ever made, so that `remove` is tried on those that are out, too. */
   names: string[] = [];
 
   constructor(max: number) {
@@ -622,14 +622,14 @@ class Model {
     return this.line.length === 0 && this.flight.length === 0;
   }
 
-  /** Whether all closures that were made before the call of this number are out. */
+  /** Whether all calls that were made before the call of this number are out. */
   isOver(number: number): boolean {
     const waiting = this.calls.filter(({ kind }) => kind === 'put').map(({ name }) => name);
     const here = [...this.line, ...this.flight, ...waiting];
     return here.every((name) => Number(name.slice(1)) > number);
   }
 
-  /** The result of the first call about scheduled closures; undefined if it has to wait. */
+  /** The result of the first call about scheduled calls; undefined if it has to wait. */
   answer(call: Call): string | undefined {
     const { kind, number } = call;
     if (this.failure !== undefined) {
@@ -715,7 +715,7 @@ const without = (from: string[], name: string): string[] => from.filter((each) =
 
 type Step = {
   can?(model: Model): boolean;
-  /** Makes the same call on the model and the queue; `at` picks one of several closures. */
+  /** Makes the same call on the model and the queue; `at` picks one of several calls. */
   run(model: Model, real: Real, at: number): void;
 };
 
@@ -733,7 +733,7 @@ const steps: Record<string, Step> = {
       else if (isOwn(name)) model.room.push(call);
       model.serve();
       const room = real.both.put(real.make(name));
-      // `put` returns undefined if the closure is queued at once.
+      // `put` returns undefined if the call is queued at once.
       expect(room === undefined).toBe(model.line.includes(name));
       real.hear(number, room ?? Promise.resolve());
     },
@@ -850,7 +850,7 @@ function places(real: Real, place: Place): string[] {
 async function compare(model: Model, real: Real): Promise<void> {
   await turn();
   expect(real.told.toSorted()).toEqual(model.told.toSorted());
-  // Those about scheduled closures in order, and the others.
+  // Those about scheduled calls in order, and the others.
   const isOfOwn = (each: string): boolean => model.names.includes(`o${each.split(' ')[1] ?? ''}`);
   const calls = (told: readonly string[], own: boolean): string[] =>
     told.filter((each) => each.startsWith('call') && isOfOwn(each) === own);
@@ -909,7 +909,7 @@ describe(`with the seed ${seed}`, () => {
           const model = new Model(max);
           const real = new Real(max);
           await fc.asyncModelRun(() => ({ model, real }), cmds);
-          // When all closures have ended, no call waits any more.
+          // When all calls have ended, no call waits any more.
           while (model.line.length + model.flight.length > 0) {
             await new Command(inFlight(model) ? 'end' : 'take', 0).run(model, real);
           }

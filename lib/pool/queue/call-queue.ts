@@ -1,35 +1,35 @@
 /**
- * The queue of closures for workers, as a pure state machine. It knows neither workers nor results,
+ * The queue of calls for workers, as a pure state machine. It knows neither workers nor results,
  * and waits for no timer or event.
  *
- * 1. Every closure that was put in is in one phase of its life (life.ts), which only the queue
+ * 1. Every call that was put in is in one phase of its life (life.ts), which only the queue
  *    changes; `#live` has those that are not out, the oldest first, `#counts` their number by phase.
- * 2. What waits for room gets it in order: else small closures would pass a large one without end.
- * 3. There is room for a closure if with it neither limit is exceeded; or if nothing is queued, however
- *    large it is, so that no closure waits for ever. `#bytes` is the sum of `bytes` of what is queued.
+ * 2. What waits for room gets it in order: else small calls would pass a large one without end.
+ * 3. There is room for a call if with it neither limit is exceeded; or if nothing is queued, however
+ *    large it is, so that no call waits for ever. `#bytes` is the sum of `bytes` of what is queued.
  * 4. `putBack` needs no room, so that workers which fail together cannot wait for each other. (In
  *    TensorFlow they can.) It goes to the head; a suspect, which may have killed its worker, to
  *    the tail.
- * 5. A closure that waits for its arguments (`isHeld`) is outside the line, from when it is put in
+ * 5. A call that waits for its arguments (`isHeld`) is outside the line, from when it is put in
  *    until `release`. It takes no room, and `release` needs none. One that was in flight and is to be
  *    run again later (`delay`) is outside the line in the same way.
  * 6. The line has an order by priority, and in each priority by time. A worker takes the first
- *    closure that it may run (`placement`). The head is that of the closure's priority; the
+ *    call that it may run (`placement`). The head is that of the call's priority; the
  *    tail, where a suspect goes, is behind everything that is queued, whatever its priority.
- * 7. After `close` nothing is put in. Closures in flight stay there until `out`.
+ * 7. After `close` nothing is put in. Calls in flight stay there until `out`.
  */
 
 import type { Life, Outcome, Place, RoomWaiter } from './life.ts';
 import { Line } from './line.ts';
-import { ClosureLines, type InLine, type Runner } from './lines/closure-lines.ts';
+import { CallLines, type InLine, type Runner } from './lines/call-lines.ts';
 import type { NeverReady } from './readiness.ts';
 
-/** The part of a closure that the queue uses. */
+/** The part of a call that the queue uses. */
 export interface Queued extends InLine {
   readonly life: Life;
   /** Called by the queue alone. Calls nobody. */
   become(life: Life): void;
-  /** Called after `become`, when the closure has settled or is out. It may call the queue. */
+  /** Called after `become`, when the call has settled or is out. It may call the queue. */
   tell(): void;
   /** It waits for its arguments (invariant 5). */
   readonly isHeld: boolean;
@@ -39,11 +39,11 @@ export interface Queued extends InLine {
   readonly bytes: number;
   /** The number of its `put`. Only the queue writes it. */
   number?: number;
-  /** Called just before the closure is queued or held. If it throws, the closure is not put in. */
+  /** Called just before the call is queued or held. If it throws, the call is not put in. */
   enter(): void;
 }
 
-/** Why no closure is taken any more. */
+/** Why no call is taken any more. */
 export type End = {
   /** The error of later calls. */
   readonly refusal: unknown;
@@ -53,41 +53,41 @@ export type End = {
   readonly why?: NeverReady;
 };
 
-export interface ClosureQueueListener<C> {
-  /** `take` may return a closure now. */
+export interface CallQueueListener<C> {
+  /** `take` may return a call now. */
   onWork(): void;
-  /** The closure is out. */
-  onOut(closure: C): void;
+  /** The call is out. */
+  onOut(call: C): void;
 }
 
-/** The queued closures, as an engine sees them. */
-export interface QueuedClosures<C> {
-  /** How many closures are queued. */
+/** The queued calls, as an engine sees them. */
+export interface QueuedCalls<C> {
+  /** How many calls are queued. */
   readonly queued: number;
   /**
-   * The next queued closure that the worker may run; it is in flight from here on. Undefined: none
+   * The next queued call that the worker may run; it is in flight from here on. Undefined: none
    * is queued, or (`hasPlaced`) other workers may run what is queued.
    */
   take(runner: Runner): C | undefined;
   /**
-   * Whether the closure that `take` would give is a suspect. Only a worker that has no
-   * other closure may take it then, and gets no other until it has ended.
+   * Whether the call that `take` would give is a suspect. Only a worker that has no
+   * other call may take it then, and gets no other until it has ended.
    */
   isSuspectNext(runner: Runner): boolean;
-  /** Whether closures are queued that only some workers may run. */
+  /** Whether calls are queued that only some workers may run. */
   readonly hasPlaced: boolean;
-  /** The workers that queued closures are placed on, by index. */
+  /** The workers that queued calls are placed on, by index. */
   readonly placedOn: readonly number[];
 }
 
 const QUEUED: Life = { at: 'queued' };
 const IN_FLIGHT: Life = { at: 'in-flight' };
 
-export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
+export class CallQueue<C extends Queued> implements QueuedCalls<C> {
   readonly #maxQueued: number;
   readonly #maxBytes: number;
-  readonly #listener: ClosureQueueListener<C>;
-  readonly #items = new ClosureLines<C>(({ life }) => life.at === 'queued');
+  readonly #listener: CallQueueListener<C>;
+  readonly #items = new CallLines<C>(({ life }) => life.at === 'queued');
   readonly #room = new Line<C>(({ life }) => life.at === 'waiting');
   /** What was put in and is not out. */
   readonly #live = new Line<C>(({ life }) => life.at !== 'out');
@@ -105,10 +105,10 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
   #end: End | undefined;
 
   /**
-   * @param maxQueued - `put` finds no room while this number of closures is queued
+   * @param maxQueued - `put` finds no room while this number of calls is queued
    * @param maxBytes - nor while the arguments of those queued, with its own, take more bytes
    */
-  constructor(maxQueued: number, maxBytes: number, listener: ClosureQueueListener<C>) {
+  constructor(maxQueued: number, maxBytes: number, listener: CallQueueListener<C>) {
     this.#maxQueued = maxQueued;
     this.#maxBytes = maxBytes;
     this.#listener = listener;
@@ -127,13 +127,13 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
     return this.#counts[place];
   }
 
-  /** How many closures are not out. */
+  /** How many calls are not out. */
   get size(): number {
     return this.#live.size;
   }
 
-  /** The closures that are not out and for which `isWanted` is true. */
-  some(isWanted: (closure: C) => boolean): C[] {
+  /** The calls that are not out and for which `isWanted` is true. */
+  some(isWanted: (call: C) => boolean): C[] {
     return this.#live.items.filter(isWanted);
   }
 
@@ -142,7 +142,7 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
     return this.#last;
   }
 
-  /** Whether all closures are out whose `put` had a number up to this one. */
+  /** Whether all calls are out whose `put` had a number up to this one. */
   isOver(number: number): boolean {
     return (this.#live.first()?.number ?? Number.POSITIVE_INFINITY) > number;
   }
@@ -157,35 +157,35 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
   }
 
   /**
-   * Puts a closure in, or has it wait for room.
+   * Puts a call in, or has it wait for room.
    *
    * @param makeWaiter - makes what hears of it, if it has to wait
    * @returns whether it is in
-   * @throws the error of `enter`, or of `close`: the closure is out
+   * @throws the error of `enter`, or of `close`: the call is out
    */
-  put(closure: C, makeWaiter: (closure: C) => RoomWaiter): boolean {
+  put(call: C, makeWaiter: (call: C) => RoomWaiter): boolean {
     if (this.#end !== undefined) {
       const { refusal } = this.#end;
-      closure.become({ at: 'out', refusal });
-      closure.tell();
+      call.become({ at: 'out', refusal });
+      call.tell();
       throw refusal;
     }
-    if (this.#room.size === 0 && this.#hasRoom(closure)) {
-      this.#enter(closure);
+    if (this.#room.size === 0 && this.#hasRoom(call)) {
+      this.#enter(call);
       return true;
     }
-    this.#move(closure, { at: 'waiting', waiter: makeWaiter(closure) });
-    this.#room.push(closure);
+    this.#move(call, { at: 'waiting', waiter: makeWaiter(call) });
+    this.#room.push(call);
     return false;
   }
 
-  /** A closure does not wait for room any more, and may be put in later. @returns false if it did not */
-  withdraw(closure: C): boolean {
-    if (closure.life.at !== 'waiting') return false;
+  /** A call does not wait for room any more, and may be put in later. @returns false if it did not */
+  withdraw(call: C): boolean {
+    if (call.life.at !== 'waiting') return false;
     // Taken out of the line, not left there as gone: put in later it must not be in the line twice.
-    this.#room.takeAll((each) => each === closure);
-    this.#live.takeAll((each) => each === closure);
-    this.#move(closure, { at: 'new' });
+    this.#room.takeAll((each) => each === call);
+    this.#live.takeAll((each) => each === call);
+    this.#move(call, { at: 'new' });
     this.#serve();
     return true;
   }
@@ -205,7 +205,7 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
     return this.#items.hasPlaced;
   }
 
-  /** The first queued closure of each priority and placement: the oldest of all is among them. */
+  /** The first queued call of each priority and placement: the oldest of all is among them. */
   get firsts(): C[] {
     return this.#items.firsts;
   }
@@ -215,66 +215,66 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
   }
 
   take(runner?: Runner): C | undefined {
-    const closure = this.#items.shift(runner);
-    if (closure === undefined) return undefined;
-    this.#move(closure, { at: 'in-flight', worker: runner?.index });
+    const call = this.#items.shift(runner);
+    if (call === undefined) return undefined;
+    this.#move(call, { at: 'in-flight', worker: runner?.index });
     this.#serve();
-    return closure;
+    return call;
   }
 
-  /** Queues a closure that was in flight: ahead of all others, or, if it is a suspect, behind them. */
-  putBack(closure: C): void {
-    this.#move(closure, QUEUED);
-    if (closure.isSuspect) this.#items.pushLast(closure);
-    else this.#items.unshift(closure);
+  /** Queues a call that was in flight: ahead of all others, or, if it is a suspect, behind them. */
+  putBack(call: C): void {
+    this.#move(call, QUEUED);
+    if (call.isSuspect) this.#items.pushLast(call);
+    else this.#items.unshift(call);
     this.#listener.onWork();
   }
 
-  /** Keeps a closure that was in flight outside the line, until `release`, which `timer` calls. */
-  delay(closure: C, timer?: { clear(): void }): void {
-    this.#move(closure, { at: 'delayed', timer });
+  /** Keeps a call that was in flight outside the line, until `release`, which `timer` calls. */
+  delay(call: C, timer?: { clear(): void }): void {
+    this.#move(call, { at: 'delayed', timer });
   }
 
-  /** Queues a closure that is held or delayed. @returns false if it is not any more */
-  release(closure: C): boolean {
-    if (closure.life.at !== 'held' && closure.life.at !== 'delayed') return false;
-    this.#queue(closure);
+  /** Queues a call that is held or delayed. @returns false if it is not any more */
+  release(call: C): boolean {
+    if (call.life.at !== 'held' && call.life.at !== 'delayed') return false;
+    this.#queue(call);
     return true;
   }
 
   /**
-   * Puts queued closures in flight again, because a worker that was given up still has them.
+   * Puts queued calls in flight again, because a worker that was given up still has them.
    *
    * @returns those that were queued; the others stay where they are
    */
-  reclaim(closures: readonly C[]): C[] {
-    const asked = new Set(closures);
-    // Taken out of the line, not left there as gone: a closure that is put back later must not be
+  reclaim(calls: readonly C[]): C[] {
+    const asked = new Set(calls);
+    // Taken out of the line, not left there as gone: a call that is put back later must not be
     // in the line twice.
     const back = this.#items.takeAll((item) => asked.has(item));
-    for (const closure of back) this.#move(closure, IN_FLIGHT);
+    for (const call of back) this.#move(call, IN_FLIGHT);
     this.#serve();
     return back;
   }
 
-  /** The closure, which is in flight, settles now; its attempt goes on. */
-  decide(closure: C, outcome: Outcome): void {
-    closure.become({ at: 'in-flight', outcome });
-    closure.tell();
+  /** The call, which is in flight, settles now; its attempt goes on. */
+  decide(call: C, outcome: Outcome): void {
+    call.become({ at: 'in-flight', outcome });
+    call.tell();
   }
 
   /**
-   * The closure leaves the queue, from wherever it is: it settles so, unless it has settled. One that
+   * The call leaves the queue, from wherever it is: it settles so, unless it has settled. One that
    * was not put in, or waits for room, is refused with the value of the outcome.
    */
-  out(closure: C, outcome: Outcome): void {
-    const { life } = closure;
+  out(call: C, outcome: Outcome): void {
+    const { life } = call;
     if (life.at === 'out') return;
     const isIn = life.at !== 'new' && life.at !== 'waiting';
-    this.#move(closure, isIn ? { at: 'out', outcome } : { at: 'out', refusal: outcome.value });
-    if (life.at === 'queued') this.#items.hasLeft(closure);
+    this.#move(call, isIn ? { at: 'out', outcome } : { at: 'out', refusal: outcome.value });
+    if (life.at === 'queued') this.#items.hasLeft(call);
     if (life.at === 'waiting') this.#room.hasLeft();
-    this.#gone(closure);
+    this.#gone(call);
     if (life.at === 'waiting') life.waiter.refused(outcome.value);
     this.#serve();
   }
@@ -285,26 +285,26 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
     this.#end = end;
     const { dropped } = end;
     if (dropped === undefined) return;
-    for (const closure of this.some(({ life }) => life.at !== 'in-flight')) {
-      this.out(closure, dropped);
+    for (const call of this.some(({ life }) => life.at !== 'in-flight')) {
+      this.out(call, dropped);
     }
   }
 
-  #enter(closure: C): void {
+  #enter(call: C): void {
     try {
-      closure.enter();
+      call.enter();
     } catch (error) {
-      this.#move(closure, { at: 'out', refusal: error });
-      this.#gone(closure);
+      this.#move(call, { at: 'out', refusal: error });
+      this.#gone(call);
       throw error;
     }
-    if (closure.isHeld) this.#move(closure, { at: 'held' });
-    else this.#queue(closure);
+    if (call.isHeld) this.#move(call, { at: 'held' });
+    else this.#queue(call);
   }
 
-  #queue(closure: C): void {
-    this.#move(closure, QUEUED);
-    this.#items.push(closure);
+  #queue(call: C): void {
+    this.#move(call, QUEUED);
+    this.#items.push(call);
     this.#listener.onWork();
   }
 
@@ -313,34 +313,34 @@ export class ClosureQueue<C extends Queued> implements QueuedClosures<C> {
     return queued === 0 || (queued < this.#maxQueued && this.#bytes + bytes <= this.#maxBytes);
   }
 
-  #move(closure: C, life: Life): void {
-    const { life: before, bytes } = closure;
+  #move(call: C, life: Life): void {
+    const { life: before, bytes } = call;
     this.#counts[before.at] -= 1;
     this.#counts[life.at] += 1;
     if (before.at === 'queued') this.#bytes -= bytes;
     if (life.at === 'queued') this.#bytes += bytes;
-    closure.become(life);
+    call.become(life);
     if (before.at === 'new' && life.at !== 'out') {
-      closure.number = ++this.#last;
-      this.#live.push(closure);
+      call.number = ++this.#last;
+      this.#live.push(call);
     }
     if (before.at !== 'new' && life.at === 'out') this.#live.hasLeft();
   }
 
-  #gone(closure: C): void {
-    closure.tell();
-    this.#listener.onOut(closure);
+  #gone(call: C): void {
+    call.tell();
+    this.#listener.onOut(call);
   }
 
   /** Lets in what waits for room, as far as there is room. */
   #serve(): void {
     while (!this.isClosed) {
-      const closure = this.#room.first();
-      if (closure?.life.at !== 'waiting' || !this.#hasRoom(closure)) return;
-      const { waiter } = closure.life;
+      const call = this.#room.first();
+      if (call?.life.at !== 'waiting' || !this.#hasRoom(call)) return;
+      const { waiter } = call.life;
       this.#room.shift();
       try {
-        this.#enter(closure);
+        this.#enter(call);
       } catch (error) {
         waiter.refused(error);
         continue;

@@ -1,21 +1,21 @@
-/* The closure queue, with its error barrier.
+/* The call queue, with its error barrier.
 
-   Modelled: ClosureQueue (lib/pool/queue/closure-queue.ts) step by step, as its callers
-   use it through ClosureRules (closure-rules.ts): two users that put closures, join and ask done;
-   workers, which take closures, and end, fail or lose them; one deadline, which takes a
-   closure out of the queue or decides it in flight; and the close of the cluster.
+   Modelled: CallQueue (lib/pool/queue/call-queue.ts) step by step, as its callers
+   use it through CallRules (call-rules.ts): two users that put calls, join and ask done;
+   workers, which take calls, and end, fail or lose them; one deadline, which takes a
+   call out of the queue or decides it in flight; and the close of the cluster.
    JavaScript is one thread, and nothing in the queue calls out to anything that calls back
    (onWork only schedules a microtask): each call is one atomic step.
-   Abstracted: closures tagged for one worker; the error is one bit, as only the first is kept;
+   Abstracted: calls tagged for one worker; the error is one bit, as only the first is kept;
    the two arrays of `Line` are one; cancelling others in flight (it makes them end or fail
-   sooner). Bound: CLOSURES, CALLS of each user, RETRIES; MAX_QUEUED closures are queued
+   sooner). Bound: CALLS, CALLS of each user, RETRIES; MAX_QUEUED calls are queued
    at most, and those that are put back.
 
-   verify: safety -DCLOSURES=2
+   verify: safety -DCALLS=2
    verify: safety -DWITHOUT_CLOSE
    verify: safety -DWITHOUT_DEADLINE
    verify: safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE -DCALLS=3
-   verify: served0 fair -DCLOSURES=2
+   verify: served0 fair -DCALLS=2
    verify: served1 fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    verify: allSettle fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    verify: failure fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
@@ -26,8 +26,8 @@
    mutant: SILENT_PUT_BACK safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    mutant: NO_ADVANCE served0 fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE */
 
-#ifndef CLOSURES
-#define CLOSURES 3
+#ifndef CALLS
+#define CALLS 3
 #endif
 #ifndef CALLS
 #define CALLS 2
@@ -39,15 +39,15 @@
 mtype:place = { fresh, waits, queued, inFlight, out };
 mtype:kind = { put, join, done };
 
-/* Of each closure. */
-mtype:place place[CLOSURES] = fresh;
-byte attempts[CLOSURES];
-bool settled[CLOSURES];   /* Closure.settle: its value resolves or rejects, or its put rejects */
-bool decided[CLOSURES];
-byte made;                /* closures that users have put so far */
+/* Of each call. */
+mtype:place place[CALLS] = fresh;
+byte attempts[CALLS];
+bool settled[CALLS];   /* Call.settle: its value resolves or rejects, or its put rejects */
+bool decided[CALLS];
+byte made;                /* calls that users have put so far */
 
-/* ClosureQueue. */
-byte line[CLOSURES];      /* #line, in order */
+/* CallQueue. */
+byte line[CALLS];      /* #line, in order */
 byte lineLength;
 byte nQueued;             /* #queued */
 byte nLeft;               /* #left: in #line, but out */
@@ -59,19 +59,19 @@ bool closed;              /* #closed is set */
 byte waiter[2];
 byte waiterCount;
 mtype:kind kindOf[2];     /* the call that the user awaits */
-byte closureOf[2];        /* ... and the closure of a put */
+byte callOf[2];        /* ... and the call of a put */
 bool pending[2];          /* its promise is pending */
 
 /* Read by the properties only. */
 byte unreported;              /* failures that were noted and have rejected no waiter yet */
-bool isBarred[CLOSURES];  /* it was put while a join waited before it */
-byte putBacks;            /* closures that are queued because they were put back */
+bool isBarred[CALLS];  /* it was put while a join waited before it */
+byte putBacks;            /* calls that are queued because they were put back */
 
-/* ------------------------------------------------------------ closure-queue.ts */
+/* ------------------------------------------------------------ call-queue.ts */
 
 inline Settle(c) { settled[c] = true }
 
-/* drop(): a closure that leaves the queue untaken is settled with the cause (invariant 1). */
+/* drop(): a call that leaves the queue untaken is settled with the cause (invariant 1). */
 inline Drop(c) { assert(!settled[c] && place[c] == out); Settle(c) }
 
 inline Push(c) { line[lineLength] = c; lineLength++ }
@@ -95,7 +95,7 @@ inline Shift(c) {
   i = 0
 }
 
-/* #dropAll: every queued closure is out, and dropped. */
+/* #dropAll: every queued call is out, and dropped. */
 inline DropAll() {
   do
   :: lineLength > 0 ->
@@ -118,7 +118,7 @@ inline Note() {
   fi
 }
 
-/* #leave: the closure stays in #line, where take() skips it. */
+/* #leave: the call stays in #line, where take() skips it. */
 inline Leave(c) {
   place[c] = out; nQueued--; nLeft++;
   if
@@ -137,10 +137,10 @@ inline Leave(c) {
 }
 
 inline Enter(c) {
-  /* Invariant 4: a closure that is put after a join waits until the join is over. */
+  /* Invariant 4: a call that is put after a join waits until the join is over. */
   assert(!isBarred[c]);
   place[c] = queued; nQueued++;
-  /* Invariant 5: only closures that are put back exceed maxQueued. */
+  /* Invariant 5: only calls that are put back exceed maxQueued. */
   assert(nQueued <= MAX_QUEUED + putBacks);
   Push(c)
 }
@@ -148,10 +148,10 @@ inline Enter(c) {
 inline ShiftWaiter() {
   u = waiter[0]; pending[u] = false; waiter[0] = waiter[1]; waiter[1] = 0; waiterCount--;
   if
-  :: kindOf[u] == join -> /* closures that were put after it may enter */
+  :: kindOf[u] == join -> /* calls that were put after it may enter */
     i = 0;
     do
-    :: i < CLOSURES -> isBarred[i] = false; i++
+    :: i < CALLS -> isBarred[i] = false; i++
     :: else -> break
     od;
     i = 0
@@ -159,7 +159,7 @@ inline ShiftWaiter() {
   fi
 }
 
-inline Forget(me) { kindOf[me] = 0; closureOf[me] = 0 }
+inline Forget(me) { kindOf[me] = 0; callOf[me] = 0 }
 
 /* #advance: serves the waiters in order, as far as the state allows. */
 inline Advance() {
@@ -186,8 +186,8 @@ inline Advance() {
       fi;
       if
       :: kindOf[u] == put ->
-        assert(!settled[closureOf[u]]);
-        place[closureOf[u]] = out; Settle(closureOf[u])
+        assert(!settled[callOf[u]]);
+        place[callOf[u]] = out; Settle(callOf[u])
       :: else
       fi;
       Forget(u)
@@ -198,7 +198,7 @@ inline Advance() {
     if
     :: kindOf[u] == put ->
       if
-      :: nQueued < MAX_QUEUED -> ShiftWaiter(); Enter(closureOf[u]); Forget(u)
+      :: nQueued < MAX_QUEUED -> ShiftWaiter(); Enter(callOf[u]); Forget(u)
       :: else -> break
       fi
     :: kindOf[u] == done -> ShiftWaiter(); Forget(u)
@@ -213,7 +213,7 @@ inline Advance() {
 }
 
 inline Wait(me, kind, c) {
-  kindOf[me] = kind; closureOf[me] = c; pending[me] = true;
+  kindOf[me] = kind; callOf[me] = c; pending[me] = true;
   waiter[waiterCount] = me; waiterCount++;
   Advance()
 }
@@ -223,9 +223,9 @@ inline Wait(me, kind, c) {
 inline Consistent() {
   i = 0; n = 0; m = 0;
   do
-  :: i < CLOSURES ->
+  :: i < CALLS ->
     if :: place[i] == queued -> n++ :: place[i] == inFlight -> m++ :: else fi;
-    assert(place[i] != out || settled[i]); /* a closure that is out is settled */
+    assert(place[i] != out || settled[i]); /* a call that is out is settled */
     i++
   :: else -> break
   od;
@@ -245,7 +245,7 @@ end:
   :: left > 0 && !pending[_pid] -> atomic {
       left--;
       if
-      :: made < CLOSURES -> /* put */
+      :: made < CALLS -> /* put */
         c = made; made++;
         if
         :: !error && !closed && (waiterCount == 0
@@ -340,7 +340,7 @@ end:
   od
 }
 
-/* A deadline, or the caller's signal: decide() of one closure, wherever it is. */
+/* A deadline, or the caller's signal: decide() of one call, wherever it is. */
 active proctype Deadline() {
   byte c, d, u, i, n, m;
 #ifndef WITHOUT_DEADLINE
@@ -368,7 +368,7 @@ active proctype Deadline() {
           assert(place[c] == waits);
           place[c] = out; Settle(c);
           if
-          :: closureOf[waiter[0]] == c -> u = waiter[0]; waiter[0] = waiter[1]
+          :: callOf[waiter[0]] == c -> u = waiter[0]; waiter[0] = waiter[1]
           :: else -> u = waiter[1]
           fi;
           waiter[1] = 0; waiterCount--; pending[u] = false; isBarred[c] = false; Forget(u);
@@ -394,15 +394,15 @@ active proctype Close() {
 }
 
 /* Safety: Consistent and the asserts at Drop, Enter, Advance and take; each names the
-   invariant of closure-queue.ts. */
+   invariant of call-queue.ts. */
 
 /* Invariants 3 and 4: every call of a user ends. (Weak fairness: a worker ends or loses the
-   closure that it has taken; without workers a join would never end.) */
+   call that it has taken; without workers a join would never end.) */
 ltl served0 { [] (pending[0] -> <> !pending[0]) }
 ltl served1 { [] (pending[1] -> <> !pending[1]) }
 
-/* Invariant 1: every closure that was put is settled. */
-#define LAST (CLOSURES - 1)
+/* Invariant 1: every call that was put is settled. */
+#define LAST (CALLS - 1)
 #define ALL_SETTLED (place[0] == fresh || settled[0]) && (place[1] == fresh || settled[1]) && \
                  (place[LAST] == fresh || settled[LAST])
 ltl allSettle { <> [] (ALL_SETTLED) }
