@@ -28,7 +28,7 @@ struct ForkFrame {
   };
 
   Kind kind = Kind::kHello;
-  std::string id;  // of the record or the call, or the exit code
+  std::string id;                                   // of the record or the call, or the exit code
   std::shared_ptr<const core::EncodedError> error;  // may be null
   core::Requester requester;
 
