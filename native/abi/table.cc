@@ -82,6 +82,11 @@ allstop_string View(const std::string& text) {
   return text.empty() ? allstop_string{nullptr, 0} : allstop_string{text.data(), text.size()};
 }
 
+// Null for an error that is not one of JavaScript, encoded.
+std::shared_ptr<const core::EncodedError> DecodeWhole(const allstop_error& error) {
+  return error.encoded.size > 0 ? core::EncodedError::Decode(ToString(error.encoded)) : nullptr;
+}
+
 core::ErrorFields ToFields(const allstop_error& given,
                            int max_causes = core::EncodedError::kMaxCauses) {
   const allstop_error error = Read(given);
@@ -94,7 +99,10 @@ core::ErrorFields ToFields(const allstop_error& given,
   fields.native_type = ToString(error.native_type);
   if (fields.code.empty()) fields.code = core::ErrnoName(static_cast<int>(error.error_number));
   if (error.cause != nullptr && error.cause->size >= kSmallestStruct && max_causes > 0) {
-    fields.cause = core::EncodedError::MakeCause(ToFields(*error.cause, max_causes - 1));
+    fields.cause = DecodeWhole(Read(*error.cause));
+    if (!fields.cause) {
+      fields.cause = core::EncodedError::MakeCause(ToFields(*error.cause, max_causes - 1));
+    }
   }
   core::EncodedError::Complete(fields);
   return fields;
@@ -104,7 +112,7 @@ core::ErrorFields ToFields(const allstop_error& given,
 // report is then an echo of the stop. An error of JavaScript says itself what it may echo.
 void SetError(core::StopRequest& request, const allstop_error& given) {
   const allstop_error error = Read(given);
-  if (error.encoded.size > 0) request.error = core::EncodedError::Decode(ToString(error.encoded));
+  request.error = DecodeWhole(error);
   if (!request.error) request.error = core::EncodedError::Encode(ToFields(error));
   const core::ErrorFields& fields = request.error->fields();
   request.echo_ids = fields.echo_ids;

@@ -7,9 +7,13 @@ import { Coordinator, NativeError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 
 type Thrower = Record<
-  'stopOnException' | 'fail' | 'throwOnThread',
+  'stopOnException' | 'fail' | 'throwOnThread' | 'wrap',
   (coord: Coordinator, fn: () => void) => void
->;
+> & {
+  throwKept(coord: Coordinator): void;
+  pass(from: Coordinator, to: Coordinator): void;
+  causesOf(coord: Coordinator): string[];
+};
 const path = fileURLToPath(
   new URL('../addons/test-addon/build/Release/thrower.node', import.meta.url),
 );
@@ -38,21 +42,83 @@ describe.each(['stopOnException', 'fail'] as const)('an error of JavaScript in %
   });
 });
 
-it('reaches another thread with class, fields and cause', async () => {
-  const coord = new Coordinator();
-  const code = `
-    const { workerData } = require('node:worker_threads');
+const nestedDisk = (): never => {
+  throw new DiskError('cannot read', { cause: new RangeError('sector 7') });
+};
+
+/** A worker that has `thrower`, `Coordinator` and `coord`. */
+function workerWith(coord: Coordinator, code: string): Worker {
+  const preamble = `
+    const { workerData, parentPort } = require('node:worker_threads');
     const thrower = require(workerData.path);
     import(workerData.allstop).then(({ Coordinator }) => {
-      thrower.stopOnException(Coordinator.attach(workerData.handle), () => {
-        throw Object.assign(new TypeError('no', { cause: new RangeError('why') }), { at: new Map([[1, 2n]]) });
-      });
+      const coord = Coordinator.attach(workerData.handle);
+      ${code}
     });`;
   const allstop = new URL('../../dist/index.js', import.meta.url).href;
-  const worker = new Worker(code, {
+  return new Worker(preamble, {
     eval: true,
     workerData: { path, allstop, handle: coord.handle },
   });
+}
+
+it('is the cause of the exception in which C++ has nested it', async () => {
+  const coord = new Coordinator();
+  thrower.wrap(coord, nestedDisk);
+  const error: any = await coord.join().catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ message: 'the scan has failed' });
+  expect(error.cause).toBeInstanceOf(DiskError);
+  expect(error.cause.sectors.get(7)).toBe('bad');
+  expect(thrower.causesOf(coord)).toEqual(['cannot read', 'sector 7']);
+});
+
+it('keeps its causes when C++ passes it on', () => {
+  const one = new Coordinator();
+  const other = new Coordinator();
+  thrower.stopOnException(one, nestedDisk);
+  thrower.pass(one, other);
+  expect(thrower.causesOf(other)).toEqual(['sector 7']);
+});
+
+it.each(['lives', 'has ended'])('of a thread that %s is not read on another one', async (state) => {
+  const coord = new Coordinator();
+  const worker = workerWith(
+    coord,
+    `thrower.keep(() => { throw new Error('of the worker'); });
+    parentPort.once('message', () => parentPort.close());
+    parentPort.postMessage('kept');`,
+  );
+  await once(worker, 'message');
+  const ended = once(worker, 'exit');
+  if (state === 'has ended') {
+    worker.postMessage('end');
+    await ended;
+  }
+  thrower.throwKept(coord);
+  const error: any = await coord.join().catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(NativeError);
+  expect(error.nativeType).toBe('Napi::Error');
+  worker.postMessage('end');
+  await ended;
+});
+
+it('that a posted function throws is an uncaught exception of its thread', async () => {
+  const failed = (code: string): Promise<unknown> =>
+    once(workerWith(new Coordinator(), code), 'error').then(([error]) => error);
+  expect(await failed(`thrower.post(() => { throw new TypeError('of JavaScript'); });`)).toEqual(
+    new TypeError('of JavaScript'),
+  );
+  expect(await failed(`thrower.post(() => {}, 'of C++');`)).toEqual(new Error('of C++'));
+});
+
+it('reaches another thread with class, fields and cause', async () => {
+  const coord = new Coordinator();
+  const worker = workerWith(
+    coord,
+    `thrower.stopOnException(coord, () => {
+      throw Object.assign(new TypeError('no', { cause: new RangeError('why') }), { at: new Map([[1, 2n]]) });
+    });`,
+  );
   await once(worker, 'exit');
   const error: any = await coord.join().catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(TypeError);
@@ -71,23 +137,11 @@ it('that a native thread throws is recorded by its type alone, and nobody reads 
 });
 
 it('does no harm when its thread has ended, however many fail later', async () => {
-  const coord = new Coordinator();
-  const code = `
-    const { workerData } = require('node:worker_threads');
-    const thrower = require(workerData.path);
-    import(workerData.allstop).then(({ Coordinator }) => {
-      for (let i = 0; i < 100; ++i) {
-        thrower.stopOnException(new Coordinator(), () => { throw new Error('here'); });
-      }
-      Coordinator.attach(workerData.handle);
-    });`;
-  const allstop = new URL('../../dist/index.js', import.meta.url).href;
+  const fail = `for (let i = 0; i < 100; ++i) {
+    thrower.stopOnException(new Coordinator(), () => { throw new Error('here'); });
+  }`;
   for (let round = 0; round < 3; ++round) {
-    const worker = new Worker(code, {
-      eval: true,
-      workerData: { path, allstop, handle: coord.handle },
-    });
-    expect(await once(worker, 'exit')).toEqual([0]);
+    expect(await once(workerWith(new Coordinator(), fail), 'exit')).toEqual([0]);
     for (let i = 0; i < 100; ++i) {
       thrower.stopOnException(new Coordinator(), () => {
         throw new Error('elsewhere');

@@ -13,6 +13,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <typeinfo>
 #include <utility>
@@ -71,13 +72,24 @@ inline std::uint32_t ErrnoOf(const std::error_code& code) noexcept {
   return has_errno && code.value() > 0 ? static_cast<std::uint32_t>(code.value()) : 0;
 }
 
+// Describes a caught Napi::Error in `error` and returns true, or returns false. `encoded` holds
+// what `error.encoded` refers to. Set by allstop_napi.hpp, which alone knows that class. Each
+// module has its own (hidden visibility): another one may have been compiled with another version
+// of node-addon-api.
+using DescribeForeign = bool (*)(const Coordinator& coord, allstop_error& error,
+                                 std::string& encoded);
+#if defined(__GNUC__)
+__attribute__((visibility("hidden")))
+#endif
+inline DescribeForeign describe_foreign = nullptr;
+
 // Call in a catch block, with `outer` null. Calls `report(context, outermost)`, where
 // `outermost` describes the caught exception, and its `cause` chain describes the exceptions
 // nested in it. Works by recursion, each nested exception in a catch block of its own, so that
-// the texts stay valid until `report` has returned. Allocates nothing of its own: the
-// exception may be std::bad_alloc.
-inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int max_causes,
-                           Report report, void* context) {
+// the texts stay valid until `report` has returned. Allocates nothing of its own, but for an error
+// of JavaScript: the exception may be std::bad_alloc.
+inline void DescribeCaught(const Coordinator& coord, allstop_error& outermost, allstop_error* outer,
+                           int max_causes, Report report, void* context) {
   allstop_error inner = {};
   allstop_error& error = outer ? inner : outermost;
   error.size = sizeof(error);
@@ -101,15 +113,15 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
         number, static_cast<std::size_t>(std::snprintf(number, sizeof(number), format, value))};
   };
   const auto take = [&](const Error& caught) {
-    const allstop_string id = error.id;
+    const allstop_string fresh = error.id;
     error = *fields.emplace(caught).get();
-    if (!outer) error.id = id;
+    if (error.id.size == 0) error.id = fresh;
   };
+  std::string encoded;
   try {
-    throw;
+    if (describe_foreign == nullptr || !describe_foreign(coord, error, encoded)) throw;
   } catch (const StopError& caught) {
     take(caught.error());
-    error.cause = nullptr;
   } catch (const Error& caught) {
     take(caught);
   } catch (const std::system_error& caught) {
@@ -133,6 +145,8 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
     print("%g", value);
   } catch (const std::string& text) {
     error.message = view::Of(text);
+  } catch (const std::string_view& text) {
+    error.message = {text.data(), text.size()};
   } catch (const char* text) {  // a char*, and nullptr, too
     error.message = allstop_str(text != nullptr ? text : "a null pointer");
   } catch (...) {
@@ -152,39 +166,17 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
   try {
     std::rethrow_exception(std::move(cause));
   } catch (...) {
-    DescribeCaught(outermost, &error, max_causes - 1, report, context);
+    DescribeCaught(coord, outermost, &error, max_causes - 1, report, context);
   }
 }
-
-// Describes a caught Napi::Error, and returns true; or returns false. Set by allstop_napi.hpp,
-// which alone knows that class. Each module has its own (hidden visibility): another one may have
-// been compiled with another version of node-addon-api.
-using ReportForeign = bool (*)(const Coordinator& coord, Report report, void* context);
-#if defined(__GNUC__)
-__attribute__((visibility("hidden")))
-#endif
-inline ReportForeign report_foreign = nullptr;
 
 // Call in a catch block. Calls `report` with the caught exception as an error that has an id. An
 // exception that RaiseRequestedException has thrown keeps its id.
 inline void ReportCaught(const Coordinator& coord, Report report, void* context) {
-  if (report_foreign != nullptr && !IsCaughtForeign() && report_foreign(coord, report, context)) {
-    return;
-  }
   allstop_error error = {};
   char fresh[64];
-  std::string known;
-  try {
-    if (!IsCaughtForeign()) throw;
-  } catch (const StopError& stop) {
-    known = stop.error().id;
-  } catch (const Error& thrown) {
-    known = thrown.id;
-  } catch (...) {
-  }
-  error.id = view::Of(known);
-  if (known.empty()) error.id = {fresh, allstop_new_id(coord.handle(), fresh, sizeof(fresh))};
-  DescribeCaught(error, nullptr, ALLSTOP_MAX_CAUSES, report, context);
+  error.id = {fresh, allstop_new_id(coord.handle(), fresh, sizeof(fresh))};
+  DescribeCaught(coord, error, nullptr, ALLSTOP_MAX_CAUSES, report, context);
 }
 
 }  // namespace internal

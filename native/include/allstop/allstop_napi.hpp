@@ -13,7 +13,9 @@
 
 #include <napi.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "allstop.hpp"
 #include "allstop_bounded_queue.hpp"
@@ -23,6 +25,20 @@
 
 namespace allstop {
 namespace internal {
+
+/// The environments of this module on this thread, as far as From has met them.
+#if defined(__GNUC__)
+__attribute__((visibility("hidden")))
+#endif
+inline thread_local std::vector<napi_env>
+    environments_here;
+inline napi_env Met(napi_env env) {
+  for (const napi_env each : environments_here) {
+    if (each == env) return env;
+  }
+  environments_here.push_back(env);
+  return env;
+}
 
 /// What `value` is, in the words of Node's own errors: "type number", "an instance of Object".
 inline std::string Described(napi_env env, napi_value value) {
@@ -107,36 +123,40 @@ inline std::string Encoded(const Napi::Error& error) {
     if (!bytes.IsTypedArray()) return {};
     const auto array = bytes.As<Napi::Uint8Array>();
     return std::string(reinterpret_cast<const char*>(array.Data()), array.ByteLength());
-  } catch (const Napi::Error&) {
-    return {};  // the environment ends
+  } catch (...) {
+    return {};  // the environment ends, or memory has run out
   }
 }
 
-/// See ReportForeign.
-inline bool ReportNapiError(const Coordinator& coord, Report report, void* context) {
+/// Whether `env` is an environment of the calling thread. Of a thread on which From was never
+/// called only whether it has JavaScript is known.
+inline bool IsHere(napi_env env, const Coordinator& coord) {
+  if (!environments_here.empty()) {
+    return std::find(environments_here.begin(), environments_here.end(), env) !=
+           environments_here.end();
+  }
+  const allstop_table* const table = coord.handle()->table;
+  return ALLSTOP_HAS(table, on_js_thread) && table->on_js_thread() != 0;
+}
+
+/// See DescribeForeign.
+inline bool DescribeNapiError(const Coordinator& coord, allstop_error& described,
+                              std::string& encoded) {
   try {
     throw;
   } catch (const Napi::Error& error) {
-    allstop_error described = {};
-    described.size = sizeof(described);
-    const allstop_table* const table = coord.handle()->table;
-    const bool is_here =
-        table != nullptr && ALLSTOP_HAS(table, on_js_thread) && table->on_js_thread() != 0;
-    if (!is_here) {
-      // Neither read nor destroyed here: what() reads the message by Node-API, and the destructor
-      // deletes a reference, which another thread must not do. So the text is fixed, and the
-      // exception stays in memory for ever.
-      static_cast<void>(new std::exception_ptr(std::current_exception()));
-      described.native_type = allstop_str("Napi::Error");
-      described.message = allstop_str("an error of JavaScript, thrown on a native thread");
-      report(context, described);
+    described.native_type = allstop_str("Napi::Error");
+    if (IsHere(error.Env(), coord)) {
+      encoded = Encoded(error);
+      described.encoded = view::Of(encoded);
+      described.message = allstop_str(error.what());
       return true;
     }
-    const std::string encoded = Encoded(error);
-    described.encoded = view::Of(encoded);
-    described.native_type = allstop_str("Napi::Error");
-    described.message = allstop_str(error.what());
-    report(context, described);
+    // Neither read nor destroyed here: what() reads the message by Node-API, and the destructor
+    // deletes a reference, which another thread than the error's must not do. So the text is fixed,
+    // and the exception stays in memory for ever.
+    static_cast<void>(new std::exception_ptr(std::current_exception()));
+    described.message = allstop_str("an error of JavaScript, thrown on another thread");
     return true;
   } catch (...) {
     return false;
@@ -146,8 +166,8 @@ inline bool ReportNapiError(const Coordinator& coord, Report report, void* conte
 #if defined(__GNUC__)
 __attribute__((visibility("hidden")))
 #endif
-inline const bool reports_napi_errors = [] {
-  report_foreign = &ReportNapiError;
+inline const bool describes_napi_errors = [] {
+  describe_foreign = &DescribeNapiError;
   return true;
 }();
 #endif
@@ -161,7 +181,7 @@ inline const bool reports_napi_errors = [] {
 /// @throws Napi::Error for any other value: a TypeError with the code ERR_ALLSTOP_INVALID_HANDLE.
 ///   In an addon without C++ exceptions, that error is pending, and the result is empty.
 inline Coordinator From(const Napi::Value& value) {
-  const Napi::Env env = value.Env();
+  const napi_env env = internal::Met(value.Env());
   allstop_coordinator handle = {};
   const allstop_status status = allstop_from_napi(env, value, &handle);
   if (status != ALLSTOP_OK) internal::ThrowRefusal(value, status, allstop_throw_status);
@@ -173,7 +193,7 @@ inline Coordinator From(const Napi::Value& value) {
 ///
 /// @throws Napi::Error as From does
 inline BoundedQueue QueueFrom(const Napi::Value& value) {
-  const Napi::Env env = value.Env();
+  const napi_env env = internal::Met(value.Env());
   allstop_queue handle = {};
   const allstop_status status = allstop_queue_from_napi(env, value, &handle);
   if (status != ALLSTOP_OK) internal::ThrowRefusal(value, status, allstop_queue_throw_status);
@@ -186,7 +206,7 @@ inline BoundedQueue QueueFrom(const Napi::Value& value) {
 /// @throws Napi::Error as From does; and with the code ERR_ALLSTOP_UNAVAILABLE for a Variable whose
 ///   value is in another process
 inline Variable VariableFrom(const Napi::Value& value) {
-  const Napi::Env env = value.Env();
+  const napi_env env = internal::Met(value.Env());
   allstop_variable handle = {};
   const allstop_status status = allstop_variable_from_napi(env, value, &handle);
   if (status != ALLSTOP_OK) internal::ThrowRefusal(value, status, allstop_variable_throw_status);

@@ -60,11 +60,11 @@ namespace internal {
 #if ALLSTOP_QUEUE_RUNNER_HPP_CATCHES
 // Call in a catch block. The caught exception as a Status: the status for the code or name of an
 // Error or StopError, else STOPPED_BY_ERROR; and "TYPE: what()".
-inline Status StatusOfCaught() {
+inline Status StatusOfCaught(const Coordinator& coord) {
   Status status;
   allstop_error error = {};
   DescribeCaught(
-      error, nullptr, 0,
+      coord, error, nullptr, 0,
       [](void* described, const allstop_error& caught) {
         const std::string type = view::ToString(caught.native_type);
         const std::string what = view::ToString(caught.message);
@@ -259,7 +259,7 @@ class QueueRunnerState {
     try {
       return op(queue_);
     } catch (...) {
-      return StatusOfCaught();
+      return StatusOfCaught(registry());
     }
 #else
     return op(queue_);
@@ -360,7 +360,7 @@ class OpThread {
         throw;
 #endif
       } catch (...) {
-        const Status status = StatusOfCaught();
+        const Status status = StatusOfCaught(coord);
         part_.NoteAttempt(status);
         if (part_.state().Report(status) && part_.state().has_coordinator()) throw;
       }

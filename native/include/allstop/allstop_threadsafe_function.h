@@ -81,9 +81,10 @@ struct allstop_threadsafe_function {
   napi_threadsafe_function function; /* held by `lock` during every use; NULL once closed */
   size_t references;                 /* held by `lock` */
   napi_env env;                      /* this and the fields below: the JavaScript thread only */
-  void (*on_environment_end)(void *context);
-  void *context;
-  bool hook_has_run;
+  void (*on_environment_end)(void *owner);
+  void (*on_finalized)(void *owner);
+  void *owner;
+  bool hook_has_run, hook_is_running, is_finalized;
 };
 
 /* The functions between here and allstop_threadsafe_function_create are not part of the
@@ -114,12 +115,12 @@ static inline void allstop_threadsafe_function_free(allstop_threadsafe_function 
 
 static inline bool allstop_threadsafe_function_take_away(allstop_threadsafe_function *self) {
   napi_threadsafe_function function;
-  allstop_threadsafe_function_lock(self);
+  allstop_threadsafe_function_lock(self); /* afterwards no thread is in a call of `function` */
   function = self->function;
   self->function = NULL;
-  /* Under the lock: afterwards no thread is inside of napi_call_threadsafe_function. */
-  if (function != NULL) napi_release_threadsafe_function(function, napi_tsfn_abort);
   allstop_threadsafe_function_unlock(self);
+  /* Without the lock: a runtime may run the finalizer, which takes it, inside of this. */
+  if (function != NULL) napi_release_threadsafe_function(function, napi_tsfn_abort);
   return function != NULL;
 }
 
@@ -150,15 +151,21 @@ static inline void allstop_threadsafe_function_release(allstop_threadsafe_functi
   if (is_last) allstop_threadsafe_function_free(self);
 }
 
+/* Tells the owner that Node has let go, and gives back the reference that Node had. */
+static inline void allstop_threadsafe_function_let_go(allstop_threadsafe_function *self) {
+  if (self->on_finalized != NULL) self->on_finalized(self->owner);
+  allstop_threadsafe_function_release(self);
+}
+
 static inline void allstop_threadsafe_function_hook(void *data) {
   allstop_threadsafe_function *self = (allstop_threadsafe_function *)data;
   self->hook_has_run = true;
-  /* A reference for this call: a runtime may run the finalizer inside of take_away. */
-  allstop_threadsafe_function_retain(self);
+  self->hook_is_running = true; /* a runtime may run the finalizer inside of take_away */
   if (allstop_threadsafe_function_take_away(self) && self->on_environment_end != NULL) {
-    self->on_environment_end(self->context);
+    self->on_environment_end(self->owner);
   }
-  allstop_threadsafe_function_release(self);
+  self->hook_is_running = false;
+  if (self->is_finalized) allstop_threadsafe_function_let_go(self);
 }
 
 static inline void allstop_threadsafe_function_finalize(napi_env env, void *data, void *hint) {
@@ -169,7 +176,45 @@ static inline void allstop_threadsafe_function_finalize(napi_env env, void *data
   if (!self->hook_has_run) {
     napi_remove_env_cleanup_hook(self->env, allstop_threadsafe_function_hook, self);
   }
-  allstop_threadsafe_function_release(self);
+  self->is_finalized = true;
+  if (!self->hook_is_running) allstop_threadsafe_function_let_go(self);
+}
+
+/* As allstop_threadsafe_function_create, with a context for `call_js` and an `owner` for the other
+ * two. `on_finalized` is called once, on the JavaScript thread, when neither `on_environment_end`
+ * nor `call_js` with an `env` will run any more; not if NULL is returned. */
+static inline allstop_threadsafe_function *allstop_threadsafe_function_make(
+    napi_env env, napi_value function, const char *name, allstop_call_js call_js, void *context,
+    void (*on_environment_end)(void *owner), void (*on_finalized)(void *owner), void *owner,
+    size_t limit) {
+  allstop_threadsafe_function *self;
+  napi_value resource;
+  allstop_pin_module();
+  if (napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &resource) != napi_ok) return NULL;
+  self = (allstop_threadsafe_function *)calloc(1, sizeof *self);
+  if (self == NULL) return NULL;
+#if defined(_WIN32)
+  InitializeSRWLock(&self->lock);
+#else
+  if (pthread_mutex_init(&self->lock, NULL) != 0) {
+    free(self);
+    return NULL;
+  }
+#endif
+  self->references = 2; /* the caller's, and the one that the finalizer gives back */
+  self->env = env;
+  self->on_environment_end = on_environment_end;
+  self->on_finalized = on_finalized;
+  self->owner = owner;
+  if (napi_create_threadsafe_function(env, function, NULL, resource, limit, 1, self,
+                                      allstop_threadsafe_function_finalize, context, call_js,
+                                      &self->function) != napi_ok) {
+    allstop_threadsafe_function_free(self);
+    return NULL;
+  }
+  napi_unref_threadsafe_function(env, self->function);
+  napi_add_env_cleanup_hook(env, allstop_threadsafe_function_hook, self);
+  return self;
 }
 
 /**
@@ -194,33 +239,8 @@ static inline void allstop_threadsafe_function_finalize(napi_env env, void *data
 static inline allstop_threadsafe_function *allstop_threadsafe_function_create(
     napi_env env, napi_value function, const char *name, allstop_call_js call_js,
     void (*on_environment_end)(void *context), void *context, size_t limit) {
-  allstop_threadsafe_function *self;
-  napi_value resource;
-  allstop_pin_module();
-  if (napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &resource) != napi_ok) return NULL;
-  self = (allstop_threadsafe_function *)calloc(1, sizeof *self);
-  if (self == NULL) return NULL;
-#if defined(_WIN32)
-  InitializeSRWLock(&self->lock);
-#else
-  if (pthread_mutex_init(&self->lock, NULL) != 0) {
-    free(self);
-    return NULL;
-  }
-#endif
-  self->references = 2; /* the caller's, and the one that the finalizer gives back */
-  self->env = env;
-  self->on_environment_end = on_environment_end;
-  self->context = context;
-  if (napi_create_threadsafe_function(env, function, NULL, resource, limit, 1, self,
-                                      allstop_threadsafe_function_finalize, context, call_js,
-                                      &self->function) != napi_ok) {
-    allstop_threadsafe_function_free(self);
-    return NULL;
-  }
-  napi_unref_threadsafe_function(env, self->function);
-  napi_add_env_cleanup_hook(env, allstop_threadsafe_function_hook, self);
-  return self;
+  return allstop_threadsafe_function_make(env, function, name, call_js, context, on_environment_end,
+                                          NULL, context, limit);
 }
 
 /**

@@ -24,29 +24,74 @@
 /// worker has ended. And every version of Node unmaps an addon when the last environment that
 /// loaded the addon ends, even if the addon's threads are running.
 ///
-/// How it works. Every use of the napi_threadsafe_function happens under a mutex. A cleanup
-/// hook of the environment takes the function away under the same mutex; Node runs hooks in
-/// reverse order, and this hook is registered after the function was created, so it runs
-/// before Node frees the function. The module that includes this header stays in memory until
-/// the process ends.
-///
-/// What else belongs to the environment, such as a napi_ref or an entry in a list of listeners,
-/// goes in `on_environment_end`. allstop_threadsafe_function.h is the same in C.
+/// How it works: allstop_threadsafe_function.h, the same in C, on which this stands. What else
+/// belongs to the environment, such as a napi_ref or an entry in a list of listeners, goes in
+/// `on_environment_end`.
 #ifndef ALLSTOP_ALLSTOP_THREADSAFE_FUNCTION_HPP_
 #define ALLSTOP_ALLSTOP_THREADSAFE_FUNCTION_HPP_
 
-#include <node_api.h>
-
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "allstop_cpp17.hpp"
-#include "allstop_node.h"
+#include "allstop_threadsafe_function.h"
 
 namespace allstop {
+// allstop.hpp says why this type has another name in a file without exceptions.
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+inline namespace catching {
+#else
+inline namespace not_catching {
+#endif
+
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+namespace internal {
+
+// Call in a catch block. Makes the caught Napi::Error the pending exception, and returns true; or
+// returns false. Each module has its own, as allstop_exceptions.hpp says.
+#if defined(__GNUC__)
+__attribute__((visibility("hidden")))
+#endif
+inline bool (*throw_napi_error)(napi_env env) = nullptr;
+
+#if defined(SRC_NAPI_H_) && (defined(NODE_ADDON_API_CPP_EXCEPTIONS) || defined(NAPI_CPP_EXCEPTIONS))
+#if defined(__GNUC__)
+__attribute__((visibility("hidden")))
+#endif
+inline const bool throws_napi_errors = [] {
+  throw_napi_error = [](napi_env env) {
+    try {
+      throw;
+    } catch (const Napi::Error& error) {
+      try {
+        napi_throw(env, error.Value());
+      } catch (...) {  // the environment ends
+      }
+      return true;
+    } catch (...) {
+      return false;
+    }
+  };
+  return true;
+}();
+#endif
+
+// Call in a catch block. Makes the caught exception the pending exception of JavaScript.
+inline void ThrowCaught(napi_env env) {
+  try {
+    if (throw_napi_error == nullptr || !throw_napi_error(env)) throw;
+  } catch (const std::exception& caught) {
+    napi_throw_error(env, nullptr, caught.what());
+  } catch (...) {
+    napi_throw_error(env, nullptr, "a posted function has thrown what is no std::exception");
+  }
+}
+
+}  // namespace internal
+#endif
 
 /// A thread-safe function. Each thread that calls it holds a shared_ptr; any thread may
 /// release the last one, before or after the end of the environment.
@@ -55,12 +100,12 @@ class ThreadsafeFunction {
   /// Runs on the JavaScript thread, once for each Call, with the `function` and the `context`
   /// given to Create and the `data` given to Call. It must leave no JavaScript exception pending
   /// (napi_get_and_clear_last_exception, then napi_fatal_exception, make an uncaught exception of
-  /// it), and throw nothing; what is posted may. A null `env` means that the function was
-  /// closed or the environment has ended: then free `data` and touch nothing else. In
-  /// particular, `context` may be freed already.
+  /// it), and throw nothing. A null `env` means that the function was closed or the environment has
+  /// ended: then free `data` and touch nothing else. In particular, `context` may be freed already.
   using CallJs = void (*)(napi_env env, napi_value function, void* context, void* data);
   /// Runs on the JavaScript thread, with the `function` given to Create. An exception that it
-  /// leaves pending becomes an uncaught exception of that thread.
+  /// throws or leaves pending becomes an uncaught exception of that thread: a Napi::Error is the
+  /// error of JavaScript that it is (if napi.h was included before this file).
   using Posted = std::function<void(napi_env env, napi_value function)>;
   /// Runs on the JavaScript thread when the environment ends, once, with no lock held: after
   /// that Call and Post return false, and no posted function runs any more. It may delete
@@ -69,9 +114,9 @@ class ThreadsafeFunction {
   using EnvironmentEnd = std::function<void()>;
   /// What became of a call: only kClosed is false.
   enum PostResult {
-    kClosed = 0,  ///< closed, or the environment has ended: nothing was queued
-    kPosted = 1,  ///< queued
-    kFull = 2,    ///< `limit` calls are queued already: nothing was queued
+    kClosed = ALLSTOP_CLOSED,  ///< closed, or the environment has ended: nothing was queued
+    kPosted = ALLSTOP_POSTED,  ///< queued
+    kFull = ALLSTOP_FULL,      ///< `limit` calls are queued already: nothing was queued
   };
 
   /// Creates a thread-safe function for Post. It does not keep the event loop alive; see
@@ -100,23 +145,24 @@ class ThreadsafeFunction {
                                                     std::shared_ptr<void> context,
                                                     EnvironmentEnd on_environment_end = {},
                                                     std::size_t limit = 0) {
-    allstop_pin_module();
-    napi_value resource;
-    if (napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &resource) != napi_ok) return nullptr;
-    const std::shared_ptr<ThreadsafeFunction> made(new ThreadsafeFunction(env));
+    const std::shared_ptr<ThreadsafeFunction> made(new ThreadsafeFunction);
     void* const bare_context = context.get();
-    auto* const held = new Held{made, std::move(context), std::move(on_environment_end), false};
-    if (napi_create_threadsafe_function(env, function, nullptr, resource, limit, 1, held, Finalize,
-                                        bare_context, call_js, &made->function_) != napi_ok) {
-      delete held;
-      return nullptr;
-    }
-    napi_unref_threadsafe_function(env, made->function_);
-    napi_add_env_cleanup_hook(env, CloseHook, held);
+    auto held =
+        std::make_unique<Held>(Held{made, std::move(context), std::move(on_environment_end)});
+    made->function_ = allstop_threadsafe_function_make(
+        env, function, name, call_js, bare_context,
+        [](void* owner) {
+          const EnvironmentEnd end = std::move(static_cast<Held*>(owner)->on_environment_end);
+          if (end) end();
+        },
+        [](void* owner) { delete static_cast<Held*>(owner); }, held.get(), limit);
+    if (made->function_ == nullptr) return nullptr;
+    held.release();
     return made;
   }
   ThreadsafeFunction(const ThreadsafeFunction&) = delete;
   ThreadsafeFunction& operator=(const ThreadsafeFunction&) = delete;
+  ~ThreadsafeFunction() { allstop_threadsafe_function_release(function_); }
 
   /// Has `call_js(env, function, context, data)` called on the JavaScript thread. Any thread;
   /// does not block.
@@ -124,12 +170,7 @@ class ThreadsafeFunction {
   /// @returns kPosted; else `call_js` will not be called, and `data` is still the caller's:
   ///   kClosed (0), or kFull, if Create was given a limit
   PostResult Call(void* data) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (function_ == nullptr) return kClosed;
-    const napi_status status =
-        napi_call_threadsafe_function(function_, data, napi_tsfn_nonblocking);
-    if (status == napi_queue_full) return kFull;
-    return status == napi_ok ? kPosted : kClosed;
+    return static_cast<PostResult>(allstop_threadsafe_function_call(function_, data));
   }
 
   /// Has `posted(env, function)` called on the JavaScript thread. Only for an object that was
@@ -139,8 +180,7 @@ class ThreadsafeFunction {
   /// destroyed without having been called.
   ///
   /// @returns kPosted; else `posted` will not be called, and is destroyed: kClosed (0), or kFull,
-  /// if
-  ///   Create was given a limit
+  ///   if Create was given a limit
   PostResult Post(Posted posted) {
     auto held = std::make_unique<Posted>(std::move(posted));
     const PostResult result = Call(held.get());
@@ -151,52 +191,36 @@ class ThreadsafeFunction {
   /// Sets whether this object keeps the event loop, and so the process, alive. After Create it
   /// does not. Call it on the JavaScript thread of `env`.
   void SetReferenced(napi_env env, bool referenced) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (function_ == nullptr) return;
-    if (referenced) {
-      napi_ref_threadsafe_function(env, function_);
-    } else {
-      napi_unref_threadsafe_function(env, function_);
-    }
+    allstop_threadsafe_function_set_referenced(function_, env, referenced);
   }
 
   /// Closes the function before the end of the environment: later calls are refused, and
   /// `on_environment_end` will not be called. Call it on the JavaScript thread of the
   /// environment; closing again does nothing.
-  void Close() { TakeAway(); }
+  void Close() { allstop_threadsafe_function_close(function_); }
 
  private:
-  // Used on the JavaScript thread only. Freed by Finalize.
+  // Used on the JavaScript thread only.
   struct Held {
     std::shared_ptr<ThreadsafeFunction> self;
     std::shared_ptr<void> context;
     EnvironmentEnd on_environment_end;
-    bool hook_has_run;
   };
 
-  explicit ThreadsafeFunction(napi_env env) : env_(env) {}
-
-  // Returns false if the function was closed before.
-  bool TakeAway() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (function_ == nullptr) return false;
-    napi_release_threadsafe_function(std::exchange(function_, nullptr), napi_tsfn_abort);
-    return true;
-  }
-
-  static void CloseHook(void* data) {
-    auto& held = *static_cast<Held*>(data);
-    held.hook_has_run = true;
-    // Taken out first: a runtime may run Finalize, which frees `held`, inside of TakeAway.
-    const std::shared_ptr<ThreadsafeFunction> self = held.self;
-    const EnvironmentEnd on_environment_end = std::move(held.on_environment_end);
-    if (self->TakeAway() && on_environment_end) on_environment_end();
-  }
+  ThreadsafeFunction() = default;
 
   static void RunPosted(napi_env env, napi_value function, void* /*context*/, void* data) {
     const std::unique_ptr<Posted> posted(static_cast<Posted*>(data));
     if (env == nullptr) return;
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+    try {
+      (*posted)(env, function);
+    } catch (...) {
+      internal::ThrowCaught(env);
+    }
+#else
     (*posted)(env, function);
+#endif
     bool pending = false;
     napi_value exception;
     if (napi_is_exception_pending(env, &pending) == napi_ok && pending &&
@@ -205,18 +229,10 @@ class ThreadsafeFunction {
     }
   }
 
-  static void Finalize(napi_env /*env*/, void* data, void* /*context*/) {
-    const std::unique_ptr<Held> held(static_cast<Held*>(data));
-    // Closed by Close(), not by the hook: remove the hook, or it would use the freed `held`.
-    if (held->hook_has_run) return;
-    napi_remove_env_cleanup_hook(held->self->env_, CloseHook, held.get());
-  }
-
-  const napi_env env_;
-  std::mutex mutex_;                             // held during every use of function_
-  napi_threadsafe_function function_ = nullptr;  // null once closed
+  allstop_threadsafe_function* function_ = nullptr;  // null only until Create has made it
 };
 
+}  // inline namespace catching or not_catching
 }  // namespace allstop
 
 #endif  // ALLSTOP_ALLSTOP_THREADSAFE_FUNCTION_HPP_

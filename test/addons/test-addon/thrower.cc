@@ -1,8 +1,25 @@
 // Exceptions of JavaScript that are thrown through C++: Napi::Error of node-addon-api.
 #include <allstop/allstop_napi.hpp>
+#include <allstop/allstop_threadsafe_function.hpp>
 #include <exception>
+#include <stdexcept>
+#include <thread>
+#include <utility>
 
 namespace {
+
+std::exception_ptr kept;
+
+// What `function` has thrown.
+template <typename Function>
+std::exception_ptr ThrownBy(Function function) {
+  try {
+    function();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
 
 // stopOnException(coord, fn): calls the JavaScript function; an error of it stops the coordinator.
 Napi::Value StopOnException(const Napi::CallbackInfo& info) {
@@ -24,21 +41,72 @@ void Fail(const Napi::CallbackInfo& info) {
 // throwOnThread(coord, fn): a native thread throws the error that the function has thrown here.
 void ThrowOnThread(const Napi::CallbackInfo& info) {
   const allstop::Coordinator coord = allstop::From(info[0]);
-  std::exception_ptr thrown;
-  try {
-    info[1].As<Napi::Function>().Call({});
-  } catch (...) {
-    thrown = std::current_exception();
-  }
+  std::exception_ptr thrown = ThrownBy([&] { info[1].As<Napi::Function>().Call({}); });
   allstop::Thread(coord, "thrower", [thrown = std::move(thrown)]() mutable {
     std::rethrow_exception(std::move(thrown));
   }).Join();
+}
+
+// wrap(coord, fn): an exception of C++ in which that of the JavaScript function is nested.
+void Wrap(const Napi::CallbackInfo& info) {
+  allstop::StopOnException(allstop::From(info[0]), [&] {
+    try {
+      info[1].As<Napi::Function>().Call({});
+    } catch (...) {
+      std::throw_with_nested(std::runtime_error("the scan has failed"));
+    }
+  });
+}
+
+// keep(fn): keeps what the function throws. throwKept(coord): throws it, once.
+void Keep(const Napi::CallbackInfo& info) {
+  kept = ThrownBy([&] { info[0].As<Napi::Function>().Call({}); });
+}
+void ThrowKept(const Napi::CallbackInfo& info) {
+  allstop::StopOnException(allstop::From(info[0]),
+                           [] { std::rethrow_exception(std::exchange(kept, nullptr)); });
+}
+
+// pass(from, to): the error of the one stop becomes that of the other, by C++ alone.
+void Pass(const Napi::CallbackInfo& info) {
+  const allstop::Coordinator from = allstop::From(info[0]);
+  allstop::StopOnException(allstop::From(info[1]), [&] { allstop::RaiseRequestedException(from); });
+}
+
+// causesOf(coord): the messages of the causes of the stop's error, as C++ reads them.
+Napi::Value CausesOf(const Napi::CallbackInfo& info) {
+  const auto error = allstop::From(info[0]).FirstError();
+  Napi::Array messages = Napi::Array::New(info.Env());
+  for (auto cause = error->cause; cause; cause = cause->cause) {
+    messages[messages.Length()] = cause->message;
+  }
+  return messages;
+}
+
+// post(fn): a native thread posts a call of the function; post(fn, text): one that throws `text`.
+void Post(const Napi::CallbackInfo& info) {
+  const auto call = allstop::ThreadsafeFunction::Create(info.Env(), info[0], "post");
+  call->SetReferenced(info.Env(), true);
+  const std::string text = info[1].IsString() ? info[1].As<Napi::String>() : std::string();
+  std::thread([call, text] {
+    call->Post([call, text](napi_env env, napi_value function) {
+      call->SetReferenced(env, false);
+      if (!text.empty()) throw std::runtime_error(text);
+      Napi::Function(env, function).Call({});
+    });
+  }).join();
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("stopOnException", Napi::Function::New(env, StopOnException));
   exports.Set("fail", Napi::Function::New(env, Fail));
   exports.Set("throwOnThread", Napi::Function::New(env, ThrowOnThread));
+  exports.Set("wrap", Napi::Function::New(env, Wrap));
+  exports.Set("keep", Napi::Function::New(env, Keep));
+  exports.Set("throwKept", Napi::Function::New(env, ThrowKept));
+  exports.Set("pass", Napi::Function::New(env, Pass));
+  exports.Set("causesOf", Napi::Function::New(env, CausesOf));
+  exports.Set("post", Napi::Function::New(env, Post));
   return exports;
 }
 

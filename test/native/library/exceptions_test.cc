@@ -138,7 +138,7 @@ std::vector<std::string> Causes(void (*function)()) {
   } catch (...) {
     allstop_error error = {};
     internal::DescribeCaught(
-        error, nullptr, 32,
+        Coordinator(), error, nullptr, 32,
         [](void* context, const allstop_error& described) {
           auto& own = *static_cast<std::vector<std::string>*>(context);
           for (const allstop_error* each = &described; each; each = each->cause) {
