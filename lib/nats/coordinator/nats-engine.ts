@@ -20,7 +20,13 @@ import type { WorkerStart } from '../../errors/phases.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Call } from '../../pool/queue/call.ts';
 import type { Placement } from '../../pool/queue/lines/placement.ts';
-import type { Cancellation, ClusterHost, Engine, WorkerInfo } from '../../pool/queue/strategy.ts';
+import type {
+  Cancellation,
+  ClusterHost,
+  Engine,
+  QueuedWork,
+  WorkerInfo,
+} from '../../pool/queue/strategy.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
 import type { Resource } from '../../pool/worker/protocol.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
@@ -304,11 +310,11 @@ export class NatsEngine implements Engine {
 
   #work(): WorkReport {
     const { waiting, oldest, failures } = this.#host.work();
-    const blocked = oldest && this.#whyBlocked(oldest.placement);
+    const [first] = oldest;
     return {
       waiting,
-      ...(oldest !== undefined && { oldest: { name: oldest.name, ms: oldest.ms } }),
-      ...(blocked !== undefined && { blocked }),
+      ...(first !== undefined && { oldest: { name: first.name, ms: first.ms } }),
+      ...this.#blocked(oldest),
       running: this.workers.flatMap(({ name: worker, calls }) =>
         calls.map(({ name, startedAt }) => ({
           worker,
@@ -318,6 +324,15 @@ export class NatsEngine implements Engine {
       ),
       failures: [...failures],
     };
+  }
+
+  /** The oldest call that no worker can take, which may stand behind others that one can. */
+  #blocked(oldest: QueuedWork['oldest']): { blocked?: string } {
+    for (const [index, { name, placement }] of oldest.entries()) {
+      const why = this.#whyBlocked(placement);
+      if (why !== undefined) return { blocked: index === 0 ? why : `'${name}' waits: ${why}` };
+    }
+    return {};
   }
 
   /** Why no worker can take a call with this placement; undefined: one can, if it is not busy. */

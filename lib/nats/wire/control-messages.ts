@@ -140,7 +140,7 @@ export type RefusedNode = {
 export type WorkReport = {
   waiting: number;
   oldest?: { name: string; ms: number };
-  /** Why no worker can take the oldest call. */
+  /** Which call no worker can take, if it is not the oldest, and why. */
   blocked?: string;
   running: { worker: string; name: string; ms: number }[];
   failures: { name: string; count: number; last: string }[];

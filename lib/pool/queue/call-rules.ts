@@ -158,15 +158,12 @@ export class CallRules implements ClusterHost {
   }
 
   work(): QueuedWork {
-    const firsts = this.queue.firsts.toSorted((one, other) => one.madeAt - other.madeAt);
-    const [first] = firsts;
-    const failures = this.#failures.recent;
-    const waiting = this.queue.queued;
-    if (first === undefined) return { waiting, failures };
-    const { placement, madeAt, work } = first;
-    const ms = performance.now() - madeAt;
-    const oldest = { name: work.name, ms, ...(placement !== undefined && { placement }) };
-    return { waiting, oldest, failures };
+    const oldest = this.queue.firsts
+      .toSorted((one, other) => one.madeAt - other.madeAt)
+      .map(({ work: { name }, madeAt, placement }) => {
+        return { name, ms: performance.now() - madeAt, placement };
+      });
+    return { waiting: this.queue.queued, oldest, failures: this.#failures.recent };
   }
 
   changed(): void {

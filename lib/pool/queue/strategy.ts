@@ -127,8 +127,8 @@ export type EngineEvent =
 /** Calls that wait, and functions that have failed in the last minutes. */
 export type QueuedWork = {
   readonly waiting: number;
-  /** The queued call that was made first. */
-  readonly oldest?: { readonly name: string; readonly ms: number; readonly placement?: Placement };
+  /** The first queued call of each priority and placement; the oldest of all is the first. */
+  readonly oldest: readonly { name: string; ms: number; placement: Placement | undefined }[];
   readonly failures: readonly { name: string; count: number; last: string }[];
 };
 

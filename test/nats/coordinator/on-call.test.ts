@@ -53,6 +53,19 @@ it('calls that no worker can take are a problem; a line and failures are none', 
       failures: [{ name: 'fail', count: 1, last: 'no' }],
     },
   });
+  // Behind a line of calls that wait for busy workers.
+  const gaveUp = new AbortController();
+  const options = { resources: { licence: 1 }, signal: gaveUp.signal };
+  const licensed = cluster.run('square', [5], options);
+  licensed.catch(() => {});
+  await expect.poll(() => cluster.stats().queued, { timeout: 30_000 }).toBe(2);
+  expect(problemsOf(await look())).toEqual([
+    expect.objectContaining({
+      name: 'calls',
+      cause: expect.stringMatching(/^2 calls wait, .*licence=1$/),
+    }),
+  ]);
+  gaveUp.abort();
   const explained = cluster.coordinator.explain();
   expect(explained.workers).toEqual([
     expect.stringMatching(/^worker:0 \(process \d+ on .*\): runs 'holdAndSay' for /),
