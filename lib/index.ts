@@ -24,11 +24,11 @@ export type { StopMessage, StragglerMessage, ThreadMessage } from './events/chan
 export type { CoordinatorMessage } from './events/coordinator-event.ts';
 export type {
   ChromeTrace,
+  StopLatency,
   Timeline,
   TimelineEvent,
   TimelineEventType,
 } from './events/timeline/events.ts';
-export type { StopLatency } from './events/timeline/lanes.ts';
 export type { MissedTicks } from './looper/looper-loop.ts';
 export { LooperThread, type LooperThreadOptions } from './looper/looper-thread.ts';
 export {

@@ -1,7 +1,7 @@
 /** What util.inspect and console.log say of an object: `Coordinator 'app' { running, 3 threads }`. */
 
 import { type InspectOptionsStylized, inspect } from 'node:util';
-import { define } from './define.ts';
+import { define } from './thrown-value.ts';
 
 /** `facts`: what a person wants to know, each in a few words. */
 export type Shown = { name?: string | undefined; facts: readonly string[] };

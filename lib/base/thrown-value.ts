@@ -1,9 +1,27 @@
 /**
- * Reads thrown values, which may be anything: getters and proxies throw, `name` may be a
- * number, `constructor` may lie. A function of this file throws only if its comment says so.
+ * Gives objects properties, and reads thrown values, which may be anything: getters and proxies
+ * throw, `name` may be a number, `constructor` may lie. A function that reads throws only if its
+ * comment says so.
  */
 
 import { inspect, types } from 'node:util';
+
+/**
+ * Gives `object` an own property. An assignment would not do for every key: `__proto__` has a
+ * setter, and an inherited property may be read-only.
+ */
+export function define(object: object, key: PropertyKey, value: unknown, enumerable = true): void {
+  Object.defineProperty(object, key, { value, enumerable, writable: true, configurable: true });
+}
+
+/**
+ * Gives an error its stack. The assignment comes first because of Node 20: there, a definition
+ * formats the stack that it replaces, and so calls `Error.prepareStackTrace`, which may throw.
+ */
+export function defineStack(error: Error, stack: string | undefined): void {
+  (error as { stack?: string | undefined }).stack = stack;
+  define(error, 'stack', stack, false);
+}
 
 /** Whether `value` has an identity: an object, an array or a function. */
 export function isObject(value: unknown): value is object {

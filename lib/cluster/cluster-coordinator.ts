@@ -1,8 +1,7 @@
 /** The public class ClusterCoordinator: a pool, and what TensorFlow has beside it. */
 
-import { throwIfAborted } from '../base/abort-reason.ts';
-import { clusterClosed } from '../errors/cluster-closed.ts';
-import { DeadlineExceededError, InvalidArgumentError } from '../errors/errors.ts';
+import { throwIfAborted } from '../base/abort.ts';
+import { clusterClosed, DeadlineExceededError, InvalidArgumentError } from '../errors/errors.ts';
 import { CallPool } from '../pool/call-pool.ts';
 import { checkWaitOptions, type WaitOptions } from '../pool/calls/call-options.ts';
 import { shownName } from '../pool/calls/calls.ts';

@@ -7,8 +7,7 @@
  * An `error` listener would not do: `console.log` ignores such errors only while there is none.
  */
 
-import { define } from '../base/define.ts';
-import { attempt } from '../base/thrown-value.ts';
+import { attempt, define } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { binding } from '../native/native.ts';
 import { PATIENCE_MS } from './unseen-errors.ts';

@@ -1,7 +1,11 @@
 /** Waits for the end of registered threads: the joins of this JavaScript thread. */
 
-import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
-import { reasonOfAbort, throwIfAborted } from '../base/abort-reason.ts';
+import {
+  addAbortListener,
+  reasonOfAbort,
+  removeAbortListener,
+  throwIfAborted,
+} from '../base/abort.ts';
 import {
   checkBoolean,
   checkDuration,
@@ -12,8 +16,7 @@ import {
   isIterable,
 } from '../base/arguments.ts';
 import { enclosingTasks } from '../base/task-context.ts';
-import { Timer } from '../base/timer.ts';
-import { turn } from '../base/turn.ts';
+import { Timer, turn } from '../base/timer.ts';
 import { SelfJoinError, StragglersError } from '../errors/errors.ts';
 import { logNativeStop } from '../events/debug-log.ts';
 import { type NativeJoinResult, type NativeThread, THREAD_KINDS } from '../native/binding.ts';

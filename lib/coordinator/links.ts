@@ -8,8 +8,7 @@
  */
 
 import { Worker } from 'node:worker_threads';
-import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
-import { reasonOfAbort } from '../base/abort-reason.ts';
+import { addAbortListener, reasonOfAbort, removeAbortListener } from '../base/abort.ts';
 import {
   checkDuration,
   checkInteger,

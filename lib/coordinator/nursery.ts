@@ -2,14 +2,13 @@
 
 import { isMainThread } from 'node:worker_threads';
 import { builtin } from '../base/builtins.ts';
-import { failWith } from '../base/exit-code.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { callDeferred } from './deferred.ts';
 import { joinLast, refuseSelfJoin, untilIdle } from './join.ts';
 import { report, requestPlainStop } from './requests.ts';
 import { bodyRuns } from './threads/busy-workers.ts';
-import { PATIENCE_MS } from './unseen-errors.ts';
+import { failWith, PATIENCE_MS } from './unseen-errors.ts';
 
 /**
  * Calls `body`, then ends the threads of its coordinator.

@@ -4,7 +4,7 @@
  */
 
 import { getEventListeners } from 'node:events';
-import { define } from '../base/define.ts';
+import { define } from '../base/thrown-value.ts';
 
 /** Bun and Deno do not tell which signals `AbortSignal.any` has made of one. */
 const canTell = process.versions['bun'] === undefined && process.versions['deno'] === undefined;

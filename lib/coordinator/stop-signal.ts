@@ -1,6 +1,6 @@
 /** The AbortSignal of one coordinator in this JavaScript thread. */
 
-import { allowManyListeners } from '../base/abort-listeners.ts';
+import { allowManyListeners } from '../base/abort.ts';
 import { outsideTasks } from '../base/task-context.ts';
 import { attempt } from '../base/thrown-value.ts';
 import { type NativeAttachment, type NativeStop, STOP_KINDS } from '../native/binding.ts';

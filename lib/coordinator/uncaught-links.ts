@@ -1,14 +1,12 @@
 /** Links to errors that nothing in the program has caught: in this JavaScript thread, in Workers. */
 
-import type { Worker } from 'node:worker_threads';
-import { isMainThread } from 'node:worker_threads';
-import { failWith } from '../base/exit-code.ts';
+import { isMainThread, type Worker } from 'node:worker_threads';
 import { binding, threadName } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { describedLink } from './links.ts';
 import { report } from './requests.ts';
 import { causeOfDeath, forgetWorker } from './threads/causes-of-death.ts';
-import { tellUnseenAtExit } from './unseen-errors.ts';
+import { failWith, tellUnseenAtExit } from './unseen-errors.ts';
 
 /** One listener for all links, as Node warns about the eleventh listener of an event. */
 const onUncaught = new Set<(error: unknown) => void>();

@@ -6,12 +6,29 @@
  */
 
 import { inspect } from 'node:util';
-import { failWith } from '../base/exit-code.ts';
 import { attempt, describe } from '../base/thrown-value.ts';
 import type { NativeUnseen } from '../native/binding.ts';
 import { onFirstUse } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
 import { decode } from '../record/encoded-error.ts';
+
+/** The exit code of this process, in a Worker of that worker, that `failWith` has set. */
+let own: number | undefined;
+
+/** Sets the exit code, unless one is set that is not 0. @returns whether it has */
+export function failWith(exitCode: number): boolean {
+  const isFree = Number(process.exitCode ?? 0) === 0;
+  if (isFree) {
+    process.exitCode = exitCode;
+    own = exitCode;
+  }
+  return isFree;
+}
+
+/** The exit code that `failWith` has set; undefined if it has set none, or another one is set. */
+export function ownExitCode(): number | undefined {
+  return own === process.exitCode ? own : undefined;
+}
 
 /** A reader of standard error that reads nothing for so long does not keep the process. */
 export const PATIENCE_MS = 5_000;

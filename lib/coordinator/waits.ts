@@ -1,9 +1,7 @@
 /** Waits for the stop: `waitForStop` and `waitForStopSync` of a Coordinator. */
 
-import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
-import { reasonOfAbort } from '../base/abort-reason.ts';
-import { now } from '../base/clock.ts';
-import { Timer } from '../base/timer.ts';
+import { addAbortListener, reasonOfAbort, removeAbortListener } from '../base/abort.ts';
+import { now, Timer } from '../base/timer.ts';
 import { SLICE_MS } from '../native/binding.ts';
 import { drain, hold, release } from '../native/doorbell.ts';
 import type { Attachment } from './attachment.ts';

@@ -5,7 +5,7 @@
  * instance of the class of the same name (record/encoded-error.ts).
  */
 
-import type { ReadinessReport } from './readiness-report.ts';
+import type { ReadinessReport } from './phases.ts';
 
 /**
  * Base of all errors of this package. `code` is stable; messages are not.
@@ -182,3 +182,7 @@ for (const [name, errorClass] of errorClasses) {
     configurable: true,
   });
 }
+
+/** The error of what is asked of a cluster that the program has closed. */
+export const clusterClosed = (): FailedPreconditionError =>
+  new FailedPreconditionError('The cluster is closed: make a new one');

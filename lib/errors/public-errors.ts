@@ -16,5 +16,10 @@ export {
   StragglersError,
   UnavailableError,
 } from './errors.ts';
-export type { EnginePhase, TaskPhase } from './phases.ts';
-export type { NodeHealth, ReadinessReport, TaskReadiness } from './readiness-report.ts';
+export type {
+  EnginePhase,
+  NodeHealth,
+  ReadinessReport,
+  TaskPhase,
+  TaskReadiness,
+} from './phases.ts';

@@ -13,8 +13,7 @@ import {
 } from '../native/binding.ts';
 import { threadName as ownThreadName } from '../native/native.ts';
 import type { CoordinatorEvent } from './coordinator-event.ts';
-import { log } from './log.ts';
-import type { Subscriber } from './spine.ts';
+import { log, type Subscriber } from './spine.ts';
 
 /** The deed of a thread, by the event. */
 const DEEDS_OF_THREADS: { [type in NonNullable<CoordinatorEvent['type']>]?: string } = {

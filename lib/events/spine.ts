@@ -4,6 +4,11 @@
  * if somebody hears it.
  */
 
+import { debuglog } from 'node:util';
+
+/** The log of `NODE_DEBUG=allstop`. */
+export const log: ReturnType<typeof debuglog> = debuglog('allstop');
+
 export type Subscriber<E> = {
   /** Whether it has a use for events now: a channel without subscribers of its own has none. */
   hears(): boolean;

@@ -9,7 +9,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2Session, Http2Stream } from 'node:http2';
 import type { Server, Socket } from 'node:net';
 import { type TLSSocket, Server as TlsServer } from 'node:tls';
-import { turn } from '../base/turn.ts';
+import { turn } from '../base/timer.ts';
 import { listenAlongside } from './alongside.ts';
 import { acceptedSocket, earlierConnections } from './earlier.ts';
 

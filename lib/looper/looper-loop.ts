@@ -1,7 +1,6 @@
 /** When the runs of a looper are due, and the loop that makes them. */
 
-import { now } from '../base/clock.ts';
-import { turn } from '../base/turn.ts';
+import { now, turn } from '../base/timer.ts';
 import type { Attachment } from '../coordinator/attachment.ts';
 import { waitForStop } from '../coordinator/waits.ts';
 

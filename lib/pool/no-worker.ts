@@ -4,8 +4,7 @@
  */
 
 import { Timer } from '../base/timer.ts';
-import { importing } from '../errors/phases.ts';
-import type { ReadinessReport } from '../errors/readiness-report.ts';
+import { importing, type ReadinessReport } from '../errors/phases.ts';
 
 const NO_WORKER_MS = 10_000;
 

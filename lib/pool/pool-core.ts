@@ -4,7 +4,7 @@
  */
 
 import type { EventEmitter } from 'node:events';
-import { throwIfAborted } from '../base/abort-reason.ts';
+import { throwIfAborted } from '../base/abort.ts';
 import {
   checkDuration,
   checkFunction,
@@ -17,8 +17,7 @@ import { within } from '../base/timer.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { counted } from '../coordinator/words.ts';
-import { clusterClosed } from '../errors/cluster-closed.ts';
-import { CancelledError, FailedPreconditionError } from '../errors/errors.ts';
+import { CancelledError, clusterClosed, FailedPreconditionError } from '../errors/errors.ts';
 import { beginCallEvents } from '../events/timeline/call-events.ts';
 import { Calls, type CallsHost } from './calls/calls.ts';
 import { NoWorkerWarning } from './no-worker.ts';

@@ -2,7 +2,7 @@
 
 import { checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
-import type { ReadinessReport } from '../errors/readiness-report.ts';
+import type { ReadinessReport } from '../errors/phases.ts';
 import { checkCount } from './calls/call-options.ts';
 import { checkResults, type Results } from './calls/kept-results.ts';
 import type { FunctionStats } from './stats/function-stats.ts';

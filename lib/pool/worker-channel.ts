@@ -3,7 +3,7 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
 import { publish } from '../events/channels.ts';
 import type { CoordinatorMessage } from '../events/coordinator-event.ts';
-import { log } from '../events/log.ts';
+import { log } from '../events/spine.ts';
 import type { EngineEvent, WorkerInfo } from './queue/strategy.ts';
 import { aboutOf } from './worker/task-channel.ts';
 

@@ -1,7 +1,7 @@
 /** A queue between threads, JavaScript threads and native ones. */
 
 import { isUint8Array } from 'node:util/types';
-import { throwIfAborted } from '../base/abort-reason.ts';
+import { throwIfAborted } from '../base/abort.ts';
 import {
   checkBoolean,
   checkDuration,
@@ -12,9 +12,8 @@ import {
   invalidType,
   outOfRange,
 } from '../base/arguments.ts';
-import { now } from '../base/clock.ts';
 import { showAs } from '../base/inspect.ts';
-import { turn } from '../base/turn.ts';
+import { now, turn } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
@@ -26,7 +25,7 @@ import {
   InvalidHandleError,
   OutOfRangeError,
 } from '../errors/errors.ts';
-import { log } from '../events/log.ts';
+import { log } from '../events/spine.ts';
 import { CODECS, type NativeQueue, SLICE_MS, STATUS } from '../native/binding.ts';
 import { listen, unlisten } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';

@@ -1,7 +1,7 @@
 /** The loop of one enqueue op, on the program's thread or in a Worker. */
 
 import { isOfType } from '../base/thrown-value.ts';
-import { turn } from '../base/turn.ts';
+import { turn } from '../base/timer.ts';
 
 const CANCELLED = ['CancelledError'];
 

@@ -10,9 +10,9 @@ import {
   invalidType,
   nameOf,
 } from '../base/arguments.ts';
-import { define } from '../base/define.ts';
 import { showAs } from '../base/inspect.ts';
 import { moduleFile } from '../base/module-file.ts';
+import { define } from '../base/thrown-value.ts';
 import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-options.ts';

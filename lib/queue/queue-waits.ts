@@ -4,10 +4,8 @@
  * may have changed.
  */
 
-import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
-import { reasonOfAbort } from '../base/abort-reason.ts';
-import { now } from '../base/clock.ts';
-import { Timer } from '../base/timer.ts';
+import { addAbortListener, reasonOfAbort, removeAbortListener } from '../base/abort.ts';
+import { now, Timer } from '../base/timer.ts';
 import type { NativeQueue } from '../native/binding.ts';
 import { hold, release } from '../native/doorbell.ts';
 

@@ -5,12 +5,13 @@
  * native code reads; the field JAVASCRIPT holds the rest (error-graph.ts).
  */
 
-import { define, defineStack } from '../base/define.ts';
 import {
   attempt,
   chainOf,
   chains,
   codeOf,
+  define,
+  defineStack,
   describe,
   fieldOf,
   isError,

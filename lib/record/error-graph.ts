@@ -8,12 +8,13 @@
 
 import { types } from 'node:util';
 import { builtin } from '../base/builtins.ts';
-import { define, defineStack } from '../base/define.ts';
 import {
   attempt,
   chainOf,
   chains,
   codeOf,
+  define,
+  defineStack,
   describe,
   fieldOf,
   isError,

@@ -4,8 +4,7 @@
  * recognised as its echo when a task rejects with it.
  */
 
-import { define } from '../base/define.ts';
-import { fieldOf, isObject } from '../base/thrown-value.ts';
+import { define, fieldOf, isObject } from '../base/thrown-value.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import { AbortError } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';

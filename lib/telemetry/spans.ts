@@ -2,8 +2,7 @@
 
 import type * as Api from '@opentelemetry/api';
 import { attempt, isError, isThenable, messageOf } from '../base/thrown-value.ts';
-import { telemetry } from './api.ts';
-import { fromText, toText } from './context-text.ts';
+import { fromText, telemetry, toText } from './context.ts';
 
 const TRACER = 'allstop';
 

@@ -9,8 +9,7 @@
  * 3. Slices are timed by V8, not by `setTimeout`: fake timers do not hold them up.
  */
 
-import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
-import { throwIfAborted } from '../base/abort-reason.ts';
+import { addAbortListener, removeAbortListener, throwIfAborted } from '../base/abort.ts';
 import {
   checkDuration,
   checkOptions,
@@ -19,8 +18,8 @@ import {
   invalidType,
   outOfRange,
 } from '../base/arguments.ts';
-import { now } from '../base/clock.ts';
 import { showAs } from '../base/inspect.ts';
+import { now } from '../base/timer.ts';
 import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import { type Attachment, attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';

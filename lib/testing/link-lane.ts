@@ -9,7 +9,7 @@
  */
 
 import type { Socket } from 'node:net';
-import { now } from '../base/clock.ts';
+import { now } from '../base/timer.ts';
 
 /** The conditions of a link, shared by all its lanes, which read them when they write. */
 export type LinkConditions = { bytesPerSecond: number; latencyMs: number; isStalled: boolean };

@@ -9,9 +9,14 @@
 
 import { builtin } from '../base/builtins.ts';
 import { classOf } from '../base/typed-arrays.ts';
-import type { PassedArguments } from './passed-arguments.ts';
 import { type PackedRest, readPlain } from './plain-values.ts';
 import { hasSerializer, SERIALIZER_HOOKS, unreadable } from './value.ts';
+
+/**
+ * The arguments of a call on their way to a worker: values, or packed. If they are
+ * a Uint8Array, the worker packs the result, too.
+ */
+export type PassedArguments = readonly unknown[] | ArrayBuffer | Uint8Array;
 
 /** A typed array or ArrayBuffer that is an argument itself. */
 export type BareArray = {

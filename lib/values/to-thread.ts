@@ -8,8 +8,7 @@
  * 2.3 GB instead of 82 MB, and four times the processor time).
  */
 
-import { type BareArray, bareArray, ownArray } from './packed-arguments.ts';
-import type { PassedArguments } from './passed-arguments.ts';
+import { type BareArray, bareArray, ownArray, type PassedArguments } from './packed-arguments.ts';
 
 /** Up to this size, copying bytes twice is as fast as moving an ArrayBuffer. */
 const FEW_BYTES = 16 * 1024;

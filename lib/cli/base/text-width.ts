@@ -1,6 +1,6 @@
 /** Text that fits the terminal: help is wrapped, and so are the tables of `table.ts`. */
 
-import { endOfPiece } from '../../base/line-end.ts';
+import { endOfPiece } from '../../coordinator/words.ts';
 
 /** The width where the stream is not a terminal. */
 const PIPED = 80;

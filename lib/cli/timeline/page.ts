@@ -6,8 +6,13 @@
 import { existsSync, realpathSync, writeFileSync } from 'node:fs';
 import { scaleLinear } from 'd3-scale';
 import { counted, fitTerminal } from '../../coordinator/words.ts';
-import type { TimelineEvent } from '../../events/timeline/events.ts';
-import { type Lane, lanesOf, latenciesOf, type StopLatency } from '../../events/timeline/lanes.ts';
+import {
+  type Lane,
+  lanesOf,
+  latenciesOf,
+  type StopLatency,
+  type TimelineEvent,
+} from '../../events/timeline/events.ts';
 import { CommandError, type CommandResult } from '../base/command.ts';
 import { readTimeline, type TimelineData } from './read-timeline.ts';
 

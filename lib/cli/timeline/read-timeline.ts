@@ -1,8 +1,7 @@
 /** Reads the JSON of a timeline, or of a Chrome trace that was made of one. */
 
 import { readFileSync } from 'node:fs';
-import { fromChromeTrace } from '../../events/timeline/chrome-trace.ts';
-import type { ChromeTrace, Timeline } from '../../events/timeline/events.ts';
+import { type ChromeTrace, fromChromeTrace, type Timeline } from '../../events/timeline/events.ts';
 import { CommandError } from '../base/command.ts';
 
 export type TimelineData = Omit<Timeline, 'toChromeTrace'>;

@@ -1,8 +1,7 @@
 /** `fetch()` of a structure that contains RemoteValues. */
 
-import { define } from '../../base/define.ts';
-import type { RemoteValue } from './remote-value.ts';
-import { RemoteValue as RemoteValueClass } from './remote-value.ts';
+import { define } from '../../base/thrown-value.ts';
+import { type RemoteValue, RemoteValue as RemoteValueClass } from './remote-value.ts';
 
 /** `T` with each RemoteValue in its arrays, plain objects, Maps and Sets replaced by its value. */
 export type Fetched<T> =

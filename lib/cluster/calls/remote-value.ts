@@ -1,7 +1,6 @@
 /** The result of a scheduled function. TensorFlow's RemoteValue. */
 
-import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
-import { reasonOfAbort } from '../../base/abort-reason.ts';
+import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base/abort.ts';
 import {
   checkDuration,
   checkOptions,
@@ -10,12 +9,11 @@ import {
 } from '../../base/arguments.ts';
 import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { showAs } from '../../base/inspect.ts';
-import { Timer } from '../../base/timer.ts';
-import { turn } from '../../base/turn.ts';
+import { Timer, turn } from '../../base/timer.ts';
 import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
 import type { Settle } from '../../pool/queue/life.ts';
 import { giveFailure, noteFailure } from '../../pool/queue/unseen-functions.ts';
-import { NO_REMOTE_VALUE } from '../../values/uncloneable.ts';
+import { NO_REMOTE_VALUE } from '../../values/refused-values.ts';
 import { ProgressValues } from './progress-values.ts';
 
 /** How far a RemoteValue is: `RemoteValue.state`. */

@@ -2,7 +2,7 @@
 
 import { illegalConstructor } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
-import { NO_PER_WORKER_VALUES } from '../../values/uncloneable.ts';
+import { NO_PER_WORKER_VALUES } from '../../values/refused-values.ts';
 
 /** A new worker makes the data set before the iterator: it must not be forgotten before that. */
 const datasetOf = new WeakMap<object, object>();

@@ -1,7 +1,6 @@
 /** The variables whose values are in this process. */
 
-import { clusterClosed } from '../../errors/cluster-closed.ts';
-import { InvalidArgumentError } from '../../errors/errors.ts';
+import { clusterClosed, InvalidArgumentError } from '../../errors/errors.ts';
 import type { NativeArray, NativeVariable, NativeVariables } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';

@@ -19,7 +19,7 @@ import { Timer } from '../../base/timer.ts';
 import { FORK_FRAMES, type NativeForkFrame } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
-import { activeText } from '../../telemetry/inherited.ts';
+import { activeText } from '../../telemetry/context.ts';
 import type { Attachment } from '../attachment.ts';
 import { relay, relayReport } from '../requests.ts';
 import { linkedSignals } from '../signal-links.ts';

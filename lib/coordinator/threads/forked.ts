@@ -4,14 +4,14 @@
  */
 
 import { isMainThread } from 'node:worker_threads';
-import { ownExitCode } from '../../base/exit-code.ts';
 import { fieldOf } from '../../base/thrown-value.ts';
 import { onFirstUse } from '../../native/doorbell.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
-import { inheritAs } from '../../telemetry/inherited.ts';
+import { inheritAs } from '../../telemetry/context.ts';
 import { Attachment } from '../attachment.ts';
 import { stopOnSignals } from '../signal-links.ts';
+import { ownExitCode } from '../unseen-errors.ts';
 import { setCurrent } from './workers.ts';
 
 /**

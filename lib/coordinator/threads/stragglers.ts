@@ -2,7 +2,7 @@
 
 import { Timer } from '../../base/timer.ts';
 import type { Straggler } from '../../errors/errors.ts';
-import { latenciesOf } from '../../events/timeline/lanes.ts';
+import { latenciesOf } from '../../events/timeline/events.ts';
 import { timeline } from '../../events/timeline/timeline.ts';
 import type { NativeThread } from '../../native/binding.ts';
 import type { Attachment } from '../attachment.ts';

@@ -20,7 +20,7 @@ import { isLinked } from '../signal-links.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 import { afterLastWords, type LastWords } from './last-words.ts';
 
-export { type ThreadInfo, toThreadInfo } from '../../events/thread-info.ts';
+export { type ThreadInfo, toThreadInfo } from '../../events/coordinator-event.ts';
 
 /** A Worker, a child process, a promise, or an object with a `join()`, such as a LooperThread. */
 export type JoinableThread =

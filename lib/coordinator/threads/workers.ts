@@ -9,7 +9,7 @@ import { checkBoolean, checkOptions, nameOf } from '../../base/arguments.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
 import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
-import { adoptInherited, handOver } from '../../telemetry/inherited.ts';
+import { adoptInherited, handOver } from '../../telemetry/context.ts';
 import { Attachment } from '../attachment.ts';
 import { leaveErrorsToParent } from '../unseen-errors.ts';
 import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';

@@ -5,7 +5,7 @@
  * the clock once for all events between two turns of the microtask queue.
  */
 
-import { now } from '../../base/clock.ts';
+import { now } from '../../base/timer.ts';
 import { CALL_TYPES, type CallEventType, type TimelineEvent } from './events.ts';
 
 const CAPACITY = 4_096;
@@ -15,7 +15,7 @@ const NO_WORKER = -1;
 export const CALL: Readonly<Record<'queued' | 'started' | 'lost' | 'runAgain' | 'ended', number>> =
   { queued: 0, started: 1, lost: 2, runAgain: 3, ended: 4 };
 
-/** `at`: of the clock of lib/base/clock.ts. */
+/** `at`: of the clock of lib/base/timer.ts. */
 type Recorded = { events: TimelineEvent[]; dropped: number };
 
 export class CallEvents {

@@ -1,4 +1,7 @@
-/** The public types of a timeline. They are plain data, so that a file can hold them as JSON. */
+/**
+ * The public types of a timeline: plain data, so that a file can hold them as JSON. Its lanes, and its
+ * form for Chrome.
+ */
 
 import type { ThreadKind, TIMELINE_TYPES, Via } from '../../native/binding.ts';
 
@@ -67,3 +70,185 @@ export type Timeline = {
   /** The same events in the format of Chrome's trace viewer. */
   toChromeTrace(): ChromeTrace;
 };
+
+// A timeline by threads: when each of them started and ended, saw each stop, and was left behind.
+
+/** One life of one thread. Times are milliseconds, as in the timeline. */
+export type Lane = {
+  thread: string;
+  kind: string;
+  /** Undefined: not known (the event was forgotten, or the thread is not registered). */
+  startedAt: number | undefined;
+  /** Of a hook, which is alive from the stop on: when its turn came. */
+  begunAt: number | undefined;
+  /** Undefined: the thread has not ended. */
+  endedAt: number | undefined;
+  seen: { stop: number; at: number }[];
+  /** When a join left it behind. */
+  stragglerAt: number | undefined;
+};
+
+/** How long a thread took from the request of a stop; undefined: it did not, or nobody saw it. */
+export type StopLatency = {
+  /** The name of the thread. */
+  thread: string;
+  /** What the thread is, as in ThreadInfo; 'thread' if it is not registered. */
+  kind: string;
+  /** Milliseconds from the stop until the thread saw it. */
+  seenMs?: number;
+  /** Milliseconds from the stop until the thread ended. */
+  endedMs?: number;
+  /** A join has left the thread behind. */
+  isStraggler?: true;
+};
+
+const OF_THREADS: ReadonlySet<string> = new Set([
+  'thread-started',
+  'hook-began',
+  'first-seen',
+  'ended',
+  'straggler',
+]);
+
+/** In the order in which the threads first appear. */
+export function lanesOf(events: readonly TimelineEvent[]): Lane[] {
+  const lanes: Lane[] = [];
+  const open = new Map<string, Lane>();
+  for (const event of events) {
+    const { type, at, thread, id, kind } = event;
+    const isOfThread = OF_THREADS.has(type);
+    if (!isOfThread || thread === undefined) continue;
+    const key = id === undefined ? `name ${thread}` : `id ${id}`;
+    let lane = open.get(key);
+    // A hook runs at each stop: each run is a life of its own.
+    if (lane === undefined || (type === 'thread-started' && lane.endedAt !== undefined)) {
+      const unknown = {
+        startedAt: undefined,
+        begunAt: undefined,
+        endedAt: undefined,
+        stragglerAt: undefined,
+      };
+      lane = { thread, kind: kind ?? 'thread', seen: [], ...unknown };
+      open.set(key, lane);
+      lanes.push(lane);
+    }
+    if (type === 'thread-started') lane.startedAt = at;
+    else if (type === 'hook-began') lane.begunAt = at;
+    else if (type === 'ended') lane.endedAt = at;
+    else if (type === 'straggler') lane.stragglerAt ??= at;
+    else lane.seen.push({ stop: event.stop ?? 0, at });
+  }
+  return lanes;
+}
+
+/** The latencies of the newest stop, the slowest first. Empty if there was no stop. */
+export function latenciesOf(events: readonly TimelineEvent[]): StopLatency[] {
+  const stop = events.findLast(({ type }) => type === 'stop-requested');
+  if (stop === undefined) return [];
+  const found: StopLatency[] = [];
+  for (const lane of lanesOf(events)) {
+    if (lane.endedAt !== undefined && lane.endedAt < stop.at) continue;
+    const seen = lane.seen.find((each) => each.stop === stop.stop);
+    if (lane.startedAt === undefined && lane.endedAt === undefined && seen === undefined) continue;
+    const { thread, kind, endedAt, stragglerAt } = lane;
+    const latency: StopLatency = { thread, kind };
+    if (seen !== undefined) latency.seenMs = seen.at - stop.at;
+    if (endedAt !== undefined) latency.endedMs = endedAt - stop.at;
+    if (stragglerAt !== undefined && stragglerAt >= stop.at) latency.isStraggler = true;
+    found.push(latency);
+  }
+  const slowness = ({ kind, endedMs, seenMs }: StopLatency): number =>
+    kind === 'thread' ? (seenMs ?? 0) : (endedMs ?? Number.POSITIVE_INFINITY);
+  // Not a subtraction: two threads that have not ended are equally slow.
+  return found.toSorted((a, b) => {
+    const [x, y] = [slowness(a), slowness(b)];
+    return x === y ? 0 : x < y ? 1 : -1;
+  });
+}
+
+// A timeline in the format of Chrome's trace viewer, and back. Times there are microseconds. Every
+// event of the timeline is an instant with the event itself as `args`; slices show how long threads
+// were alive and calls were in flight.
+
+const CATEGORY = 'allstop';
+const PROCESS = 1;
+/** The track of events that are about no thread. */
+const COORDINATOR_TRACK = 0;
+
+type TimelineData = Omit<Timeline, 'toChromeTrace'>;
+type Instant = { cat: string; ph: string; args: TimelineEvent };
+
+function metadata(name: string, tid: number, args: object): object {
+  return { ph: 'M', name, pid: PROCESS, tid, args };
+}
+
+const trackNameOf = ({ thread, id }: TimelineEvent): string | undefined =>
+  thread === undefined ? undefined : id === undefined ? thread : `${thread} (${id})`;
+
+export function toChromeTrace(timeline: TimelineData): ChromeTrace {
+  const { coordinator, startedAt, dropped, events } = timeline;
+  const end = events.at(-1)?.at ?? 0;
+  const tracks = new Map<string, number>();
+  const traceEvents: object[] = [
+    metadata('process_name', COORDINATOR_TRACK, { name: coordinator }),
+    metadata('thread_name', COORDINATOR_TRACK, { name: 'coordinator' }),
+    metadata('allstop_timeline', COORDINATOR_TRACK, { coordinator, startedAt, dropped }),
+  ];
+  const trackOf = (event: TimelineEvent): number => {
+    const name = event.type === 'stop-requested' ? undefined : trackNameOf(event);
+    if (name === undefined) return COORDINATOR_TRACK;
+    let track = tracks.get(name);
+    if (track === undefined) {
+      track = tracks.size + 1;
+      tracks.set(name, track);
+      traceEvents.push(metadata('thread_name', track, { name }));
+    }
+    return track;
+  };
+  const common = { cat: CATEGORY, pid: PROCESS };
+  const alive = new Map<number, TimelineEvent>();
+  const running = new Set<number>();
+  const slice = (started: TimelineEvent, endedAt: number): void => {
+    const ts = started.at * 1_000;
+    const dur = (endedAt - started.at) * 1_000;
+    const name = `${started.kind ?? 'thread'} ${started.thread ?? ''}`;
+    traceEvents.push({ ...common, ph: 'X', name, ts, dur, tid: trackOf(started) });
+  };
+  for (const event of events) {
+    const { type, at, id, call } = event;
+    const ts = at * 1_000;
+    const tid = trackOf(event);
+    const s = type === 'stop-requested' || type === 'stop-cleared' ? 'g' : 't';
+    traceEvents.push({ ...common, ph: 'i', s, name: type, ts, tid, args: event });
+    if (call !== undefined && type !== 'call-queued') {
+      const isStart = type === 'call-started';
+      if (isStart) running.add(call);
+      // Of an attempt that is lost and run again, the first of the two events is the end.
+      if (isStart || running.delete(call)) {
+        const ph = isStart ? 'b' : 'e';
+        traceEvents.push({ ...common, ph, name: event.function, id: call, ts, tid });
+      }
+    }
+    if (id === undefined) continue;
+    if (type === 'thread-started') alive.set(id, event);
+    const started = alive.get(id);
+    if (type !== 'ended' || started === undefined) continue;
+    slice(started, at);
+    alive.delete(id);
+  }
+  for (const started of alive.values()) slice(started, end);
+  return { traceEvents };
+}
+
+/** The timeline that a Chrome trace was made of. Undefined if it has no events of ours. */
+export function fromChromeTrace({ traceEvents }: ChromeTrace): TimelineData | undefined {
+  const all = traceEvents as Partial<Instant & { name: string }>[];
+  const head = all.find((each) => each?.ph === 'M' && each.name === 'allstop_timeline');
+  if (head === undefined) return undefined;
+  const events = all.filter((each) => each?.ph === 'i' && each.cat === CATEGORY);
+  return {
+    ...(head.args as unknown as Omit<TimelineData, 'version' | 'events'>),
+    version: 1,
+    events: events.map(({ args }) => args as TimelineEvent),
+  };
+}

@@ -1,8 +1,7 @@
 /** `coord.timeline()`: the events of the core, and of the clusters of this JavaScript thread. */
 
-import { now } from '../../base/clock.ts';
-import { define } from '../../base/define.ts';
-import { oneLine } from '../../base/thrown-value.ts';
+import { define, oneLine } from '../../base/thrown-value.ts';
+import { now } from '../../base/timer.ts';
 import {
   type NativeAttachment,
   type NativeRecord,
@@ -12,8 +11,7 @@ import {
 } from '../../native/binding.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { callEventsOf } from './call-events.ts';
-import { toChromeTrace } from './chrome-trace.ts';
-import type { Timeline, TimelineEvent } from './events.ts';
+import { type Timeline, type TimelineEvent, toChromeTrace } from './events.ts';
 
 type NativeEvent = NativeTimeline['events'][number];
 

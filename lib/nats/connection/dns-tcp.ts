@@ -2,8 +2,7 @@
 
 import { lookup } from 'node:dns/promises';
 import { Socket } from 'node:net';
-import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
-import { reasonOfAbort } from '../../base/abort-reason.ts';
+import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base/abort.ts';
 import { Timer, within } from '../../base/timer.ts';
 
 /** Makes an error with a `code`, which callers look at, as errors of the system have. */

@@ -1,6 +1,6 @@
 /** What is known of the contact with one node: whether it replies to probes (probes.ts), and how it does. */
 
-import type { NodeHealth } from '../../errors/readiness-report.ts';
+import type { NodeHealth } from '../../errors/phases.ts';
 
 /** Nobody listens at the node's subject. */
 export type Absence = {

@@ -1,7 +1,7 @@
 /** What a coordinator tells `allstop doctor`, cut to the length that the server permits; and its work, for `explain()`. */
 
 import { counted, duration } from '../../coordinator/words.ts';
-import type { ReadinessReport } from '../../errors/readiness-report.ts';
+import type { ReadinessReport } from '../../errors/phases.ts';
 import {
   type CoordinatorReport,
   json,

@@ -11,8 +11,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Timer, within } from '../../base/timer.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
-import { type Explanation, standingBy } from '../../errors/phases.ts';
-import type { EngineReadiness } from '../../errors/readiness-report.ts';
+import { type EngineReadiness, type Explanation, standingBy } from '../../errors/phases.ts';
 import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';

@@ -15,9 +15,8 @@ import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import type { VariableStore } from '../../cluster/variables/variable-store.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import { clusterClosed } from '../../errors/cluster-closed.ts';
-import type { WorkerStart } from '../../errors/phases.ts';
-import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
+import { clusterClosed } from '../../errors/errors.ts';
+import type { EngineReadiness, ReadinessReport, WorkerStart } from '../../errors/phases.ts';
 import type { Call } from '../../pool/queue/call.ts';
 import type { Placement } from '../../pool/queue/lines/placement.ts';
 import type {

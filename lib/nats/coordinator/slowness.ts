@@ -1,7 +1,6 @@
 /** Which node is merely slow: with the figures that its last probe has measured, and why. */
 
-import type { Explanation } from '../../errors/phases.ts';
-import type { NodeHealth } from '../../errors/readiness-report.ts';
+import type { Explanation, NodeHealth } from '../../errors/phases.ts';
 
 /** A round trip, or a turn of the event loop, that takes longer than this is slow. */
 const SLOW_MS = 250;

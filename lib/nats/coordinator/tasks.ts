@@ -8,13 +8,13 @@ import {
   type Refusal,
   refused,
   type TaskPhase,
+  type TaskReadiness,
   unregistered,
   type WorkerStart,
 } from '../../errors/phases.ts';
-import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import type { WorkerInfo } from '../../pool/queue/strategy.ts';
 import { splitAddress } from '../connection/dns-tcp.ts';
-import { type NodeInfo } from '../wire/control-messages.ts';
+import type { NodeInfo } from '../wire/control-messages.ts';
 import type { Session } from './session.ts';
 import { slownessOf } from './slowness.ts';
 

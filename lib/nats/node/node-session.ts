@@ -8,7 +8,7 @@
 
 import { availableParallelism, hostname } from 'node:os';
 import { type StopMessage, StopPeer } from '../../coordinator/stop-relay.ts';
-import type { TaskReadiness } from '../../errors/readiness-report.ts';
+import type { TaskReadiness } from '../../errors/phases.ts';
 import type { Call } from '../../pool/queue/call.ts';
 import type { Outcome } from '../../pool/queue/life.ts';
 import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';

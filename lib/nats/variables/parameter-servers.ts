@@ -47,13 +47,13 @@ import type {
   Values,
   VariableStore,
 } from '../../cluster/variables/variable-store.ts';
-import { clusterClosed } from '../../errors/cluster-closed.ts';
 import {
+  clusterClosed,
   FailedPreconditionError,
   InvalidArgumentError,
   UnavailableError,
 } from '../../errors/errors.ts';
-import type { EngineReadiness } from '../../errors/readiness-report.ts';
+import type { EngineReadiness } from '../../errors/phases.ts';
 import { binding } from '../../native/native.ts';
 import { ChangeListeners } from '../../pool/queue/change-listeners.ts';
 import { decode, encode } from '../../record/encoded-error.ts';

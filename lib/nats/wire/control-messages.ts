@@ -8,14 +8,12 @@ import {
   checkEnginePhase,
   checkTaskPhase,
   type EnginePhase,
+  type EngineReadiness,
+  type NodeHealth,
+  type ReadinessReport,
   type TaskPhase,
+  type TaskReadiness,
 } from '../../errors/phases.ts';
-import type {
-  EngineReadiness,
-  NodeHealth,
-  ReadinessReport,
-  TaskReadiness,
-} from '../../errors/readiness-report.ts';
 import type { ModuleHooks } from '../../pool/worker/module-options.ts';
 import {
   cleaned,

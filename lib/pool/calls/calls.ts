@@ -1,8 +1,8 @@
 /** Makes a call of each call: checks it, finds its function's name, and puts it in the queue. */
 
-import { reasonOfAbort, throwIfAborted } from '../../base/abort-reason.ts';
+import { reasonOfAbort, throwIfAborted } from '../../base/abort.ts';
 import { rejection } from '../../base/callers-frames.ts';
-import { EventLoopYield } from '../../base/turn.ts';
+import { EventLoopYield } from '../../base/timer.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { unpackValue } from '../../values/value.ts';
 import { Call, type CallOwner, type Work } from '../queue/call.ts';

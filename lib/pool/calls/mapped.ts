@@ -12,8 +12,7 @@
  * 4. A `next` that is pending is in `#waiters`; there are none while a result is ready to be yielded.
  */
 
-import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
-import { reasonOfAbort } from '../../base/abort-reason.ts';
+import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base/abort.ts';
 import { checkString } from '../../base/arguments.ts';
 import { rejection } from '../../base/callers-frames.ts';
 import { showAs } from '../../base/inspect.ts';

@@ -5,7 +5,7 @@ import { ClosureInputError } from '../../errors/errors.ts';
 import { CALL, type CallEvents } from '../../events/timeline/call-events.ts';
 import { CALL_TYPES } from '../../events/timeline/events.ts';
 import { CallSpan } from '../../telemetry/spans.ts';
-import type { PassedArguments } from '../../values/passed-arguments.ts';
+import type { PassedArguments } from '../../values/packed-arguments.ts';
 import { releaseArguments } from '../../values/to-thread.ts';
 import type { Fate } from '../worker/protocol.ts';
 import { aboutOf } from '../worker/task-channel.ts';

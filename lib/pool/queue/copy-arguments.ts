@@ -25,10 +25,14 @@ import {
   packArguments,
   SHARED_MEMORY,
 } from '../../values/packed-arguments.ts';
-import { isDataCloneError } from '../../values/refused-values.ts';
+import {
+  isDataCloneError,
+  NO_PER_WORKER_VALUES,
+  NO_REMOTE_VALUE,
+  whyUncloneable,
+} from '../../values/refused-values.ts';
 import { bytesOfPrimitive, smallCopy } from '../../values/small-copy.ts';
 import { copyFlat } from '../../values/to-thread.ts';
-import { NO_PER_WORKER_VALUES, NO_REMOTE_VALUE, whyUncloneable } from '../../values/uncloneable.ts';
 import { hasSerializer } from '../../values/value.ts';
 
 /**

@@ -1,7 +1,6 @@
 /** Finds the names of the functions that are called, and keeps the calls in order meanwhile. */
 
-import { Timer } from '../../base/timer.ts';
-import { turn } from '../../base/turn.ts';
+import { Timer, turn } from '../../base/timer.ts';
 import type { ChangeListeners } from './change-listeners.ts';
 import type { AnyFunction, ModuleExports } from './module-exports.ts';
 

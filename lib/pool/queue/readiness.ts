@@ -1,14 +1,11 @@
 /** `ready()` of a cluster: waits with a deadline; its error describes the tasks that block. */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
-import { reasonOfAbort } from '../../base/abort-reason.ts';
+import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base/abort.ts';
 import { shownWhole } from '../../base/inspect.ts';
-import { Timer } from '../../base/timer.ts';
-import { turn } from '../../base/turn.ts';
+import { Timer, turn } from '../../base/timer.ts';
 import { ClusterNotReadyError, FailedPreconditionError } from '../../errors/errors.ts';
-import { importing } from '../../errors/phases.ts';
-import type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
+import { importing, type ReadinessReport, type TaskReadiness } from '../../errors/phases.ts';
 import type { ChangeListeners } from './change-listeners.ts';
 
 /** Why a cluster can never become ready. */

@@ -5,7 +5,7 @@
  */
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
+import type { NodeHealth, ReadinessReport } from '../../errors/phases.ts';
 import type { Fate, Resource, WorkerResource } from '../worker/protocol.ts';
 import type { Definition, VariableSource } from '../worker/variables.ts';
 import type { Call } from './call.ts';

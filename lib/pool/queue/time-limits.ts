@@ -1,7 +1,6 @@
 /** Deadline and signal of a call, before and after it is queued. */
 
-import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
-import { reasonOfAbort } from '../../base/abort-reason.ts';
+import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base/abort.ts';
 import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { Timer, within } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';

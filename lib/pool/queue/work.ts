@@ -2,7 +2,7 @@
 
 import { invalidType } from '../../base/arguments.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import { whyUncloneable } from '../../values/uncloneable.ts';
+import { whyUncloneable } from '../../values/refused-values.ts';
 import { packValue } from '../../values/value.ts';
 import { argumentError } from '../worker/protocol.ts';
 import { checkAttached, type Movable, transferListOf } from '../worker/transfer.ts';

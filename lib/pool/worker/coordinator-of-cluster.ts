@@ -3,7 +3,7 @@
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { Coordinator } from '../../coordinator/coordinator.ts';
 import { setCurrent } from '../../coordinator/threads/workers.ts';
-import { threadNameOf } from '../../record/requesters.ts';
+import { threadNameOf } from '../../record/stop-record.ts';
 
 /**
  * Makes the coordinator for this process's part in a cluster. It cannot be cleared. Without

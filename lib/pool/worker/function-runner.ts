@@ -1,10 +1,6 @@
 /** Runs calls in a worker thread or process, and sends their results. */
 
-import {
-  addAbortListener,
-  allowManyListeners,
-  removeAbortListener,
-} from '../../base/abort-listeners.ts';
+import { addAbortListener, allowManyListeners, removeAbortListener } from '../../base/abort.ts';
 import { checkString } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
 import { isObject, isThenable } from '../../base/thrown-value.ts';

@@ -7,7 +7,7 @@
 
 import { isObject } from '../../base/thrown-value.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
-import type { PassedArguments } from '../../values/passed-arguments.ts';
+import type { PassedArguments } from '../../values/packed-arguments.ts';
 import type { WorkerResource } from './protocol.ts';
 import type { Answer, Definition, Request } from './variables.ts';
 

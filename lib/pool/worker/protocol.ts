@@ -3,7 +3,7 @@
  * (messages.ts): how a worker is started, the claims, what a worker makes for its functions.
  */
 
-import type { PassedArguments } from '../../values/passed-arguments.ts';
+import type { PassedArguments } from '../../values/packed-arguments.ts';
 import { isDataCloneError, refusedValue } from '../../values/refused-values.ts';
 import type { ModuleHooks } from './module-options.ts';
 import type { VariableSettings } from './variables.ts';

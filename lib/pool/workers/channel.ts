@@ -14,7 +14,7 @@ import { startWorker } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
-import { nameProcess, threadNameOf } from '../../record/requesters.ts';
+import { nameProcess, threadNameOf } from '../../record/stop-record.ts';
 import { packMessage, unpackMessage } from '../../values/value.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
 import { type FromWorker, isFromWorker, type ToWorker } from '../worker/messages.ts';

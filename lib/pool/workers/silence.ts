@@ -15,8 +15,7 @@
  *    time costs one timer in LOOK_MS.
  */
 
-import { Timer } from '../../base/timer.ts';
-import { turn } from '../../base/turn.ts';
+import { Timer, turn } from '../../base/timer.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import type { WorkerName } from './channel.ts';
 

@@ -4,8 +4,7 @@ import { builtin } from '../../base/builtins.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import type { ShownWorker } from '../../coordinator/threads/busy-workers.ts';
 import { duration } from '../../coordinator/words.ts';
-import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
-import type { TaskReadiness } from '../../errors/readiness-report.ts';
+import { localRemedy, type TaskPhase, type TaskReadiness } from '../../errors/phases.ts';
 import type { RunningCall } from '../queue/strategy.ts';
 import type { WorkerChannel, WorkerName } from './channel.ts';
 

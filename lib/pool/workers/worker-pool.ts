@@ -3,10 +3,9 @@
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { StopArbiter } from '../../coordinator/stop-relay.ts';
 import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
-import { clusterClosed } from '../../errors/cluster-closed.ts';
-import { CancelledError, UnavailableError } from '../../errors/errors.ts';
-import type { ReadinessReport } from '../../errors/readiness-report.ts';
-import { log } from '../../events/log.ts';
+import { CancelledError, clusterClosed, UnavailableError } from '../../errors/errors.ts';
+import type { ReadinessReport } from '../../errors/phases.ts';
+import { log } from '../../events/spine.ts';
 import { hold, release } from '../../native/doorbell.ts';
 import { leaveSpare, useSpare } from '../../values/to-thread.ts';
 import type { Call } from '../queue/call.ts';

@@ -4,8 +4,7 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
-import type { TaskPhase } from '../../../errors/phases.ts';
-import type { TaskReadiness } from '../../../errors/readiness-report.ts';
+import type { TaskPhase, TaskReadiness } from '../../../errors/phases.ts';
 import type { Run } from '../../../nats/coordinator/fence.ts';
 import {
   type CoordinatorReport,

@@ -4,8 +4,7 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
-import { importing } from '../../../errors/phases.ts';
-import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
+import { importing, type ReadinessReport, type TaskReadiness } from '../../../errors/phases.ts';
 import { explainFailure } from '../../../nats/connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../../../nats/connection/connection-options.ts';
 import { holderOf, type Run } from '../../../nats/coordinator/fence.ts';

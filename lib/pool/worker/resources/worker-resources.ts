@@ -8,7 +8,7 @@
 import { attempt, messageOf } from '../../../base/thrown-value.ts';
 import { ClosureInputError } from '../../../errors/errors.ts';
 import { decode } from '../../../record/encoded-error.ts';
-import type { PassedArguments } from '../../../values/passed-arguments.ts';
+import type { PassedArguments } from '../../../values/packed-arguments.ts';
 import type { DrawMethod, WorkerResource } from '../protocol.ts';
 import type { SharedIterators } from './shared-iterators.ts';
 import { type Dataset, WorkerIterator } from './worker-iterator.ts';
