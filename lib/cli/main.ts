@@ -15,33 +15,14 @@ import {
   type CommandResult,
   CREDENTIAL,
   CREDENTIALS_GIVEN,
+  columns,
   type Options,
   refuseCredentials,
   UsageError,
+  version,
 } from './base/command.ts';
-import { cmake, include } from './base/folder.ts';
-import { type Flag, optionTexts } from './base/options.ts';
-import { proseWidth, shellExample, unwrapped } from './base/text-width.ts';
-import { version } from './base/version.ts';
-import { build } from './build.ts';
-import { checkAddon } from './check-addon.ts';
-import { demo } from './demo.ts';
-import { doctor } from './doctor.ts';
-import { newAddon } from './new-addon.ts';
-import { timeline } from './timeline.ts';
-import { worker } from './worker.ts';
-
-const commands: Readonly<Record<string, Command>> = {
-  demo,
-  include,
-  cmake,
-  doctor,
-  build,
-  worker,
-  timeline,
-  'check-addon': checkAddon,
-  'new-addon': newAddon,
-};
+import { type Flag, type OptionText, optionTexts } from './base/options.ts';
+import { commands } from './commands.ts';
 
 /** What other programs call an option of ours. */
 const OTHER_NAMES: ReadonlyMap<string, Flag> = new Map<string, Flag>([
@@ -62,27 +43,52 @@ function readValue(value: string, previous: unknown): string {
 }
 
 function optionOf(flag: Flag): Option {
-  const { value, short, text } = optionTexts[flag];
+  const { value, short, text }: OptionText = optionTexts[flag];
   const names = short === undefined ? `--${flag}` : `-${short}, --${flag}`;
   if (value === undefined) return new Option(names, text);
   return new Option(`${names} <${value}>`, text).argParser(readValue);
 }
 
+/** Longer lines of prose are hard to read, however wide the terminal is. */
+const proseWidth = (): number => Math.min(columns(), 100);
+
 /** The examples and the environment of a command, after commander's own help. */
-function rest({ environment = [], examples }: Command, program: Program, isError: boolean): string {
-  const width = proseWidth(isError ? process.stderr : process.stdout);
-  const help = program.createHelp();
-  const variables = environment.map(
-    ([name, text]) =>
-      `  ${help.boxWrap(name, width - 2).replaceAll('\n', '\n  ')}\n      ${help
-        .boxWrap(text, width - 6)
-        .replaceAll('\n', '\n      ')}\n`,
-  );
+function rest({ environment = [], examples }: Command, program: Program): string {
+  const width = proseWidth();
+  const indented = (text: string, indent: string): string =>
+    indent +
+    program
+      .createHelp()
+      .boxWrap(text, width - 6)
+      .replaceAll('\n', `\n${indent}`);
+  // No word of a command is broken, and each option stays with its value.
+  const command = (text: string): string =>
+    indented(text.replaceAll(/(?<= -[a-z-]+) (?=[^- ])/g, '\0'), '    ')
+      .replaceAll('\n', ' \\\n')
+      .replaceAll('\0', ' ')
+      .slice(2);
+  const variables = environment.flatMap(([name, text]) => [
+    indented(name, '  '),
+    indented(text, '      '),
+  ]);
   return [
-    ...(variables.length > 0 ? ['\nEnvironment:\n', ...variables] : []),
-    '\nExamples:\n',
-    ...examples.map((example) => `${shellExample(example, width)}\n`),
-  ].join('');
+    ...(variables.length > 0 ? ['\nEnvironment:', ...variables] : []),
+    '\nExamples:',
+    ...examples.map(command),
+  ].join('\n');
+}
+
+/**
+ * Paragraphs, which blank lines separate, as one line each: commander wraps them. A line that begins
+ * with two spaces stays a line.
+ */
+const unwrapped = (text: string): string => text.replaceAll(/(?<!\n)\n(?!\n| {2})/g, ' ');
+
+/** How the command is used, in short; where none was named, the whole help. */
+function usageOf(program: Program): string {
+  const help = program.helpInformation();
+  if (program.parent === null) return help;
+  return `${help.split('\n\n', 1)[0]}\nAll options: allstop help ${program.name()}\n`;
 }
 
 /** What commander's message says, and what a user of this program may have meant. */
@@ -134,11 +140,10 @@ export async function runCommandLine(args: readonly string[]): Promise<CommandRe
       .configureOutput({
         writeOut: (text) => (printed += text),
         writeErr: () => {},
-        getOutHelpWidth: () => proseWidth(process.stdout),
-        getErrHelpWidth: () => proseWidth(process.stderr),
+        getOutHelpWidth: proseWidth,
       })
       .configureHelp({
-        minWidthToWrap: 20,
+        minWidthToWrap: 10,
         subcommandTerm: (each) => each.name(),
         styleUsage(this: Help, usage) {
           const width = (this.helpWidth ?? 80) - 'Usage: '.length;
@@ -149,8 +154,15 @@ export async function runCommandLine(args: readonly string[]): Promise<CommandRe
       .addOption(optionOf('json'))
       .exitOverride((error) => {
         if (error.exitCode === 0) throw new Said();
-        throw new UsageError(explained(error, program), program.helpInformation({ error: true }));
+        throw wrong(new UsageError(explained(error, program)), program);
       });
+  }
+
+  /** The error, with the usage of the command that has thrown it first. */
+  function wrong(error: unknown, of: Program): unknown {
+    return error instanceof UsageError && error.usage === undefined
+      ? new UsageError(error.message, usageOf(of))
+      : error;
   }
 
   const program = prepare(new Program('allstop'))
@@ -169,7 +181,7 @@ export async function runCommandLine(args: readonly string[]): Promise<CommandRe
           ' ',
         ),
       )
-      .addHelpText('after', ({ error }) => rest(command, own, error));
+      .addHelpText('after', () => rest(command, own));
     for (const flag of options) own.addOption(optionOf(flag));
     if (argument !== undefined) own.argument(`<${argument}>`);
     own.action(async () => {
@@ -179,8 +191,7 @@ export async function runCommandLine(args: readonly string[]): Promise<CommandRe
       try {
         outcome = await command.run({ ...values, argument: own.args[0] });
       } catch (error) {
-        if (error instanceof UsageError) error.explain(() => own.helpInformation({ error: true }));
-        throw error;
+        throw wrong(error, own);
       }
     });
   }
@@ -197,8 +208,7 @@ export async function runCommandLine(args: readonly string[]): Promise<CommandRe
     for (const arg of args) refuseCredentials(arg);
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (error instanceof UsageError) error.explain(() => program.helpInformation({ error: true }));
-    if (!(error instanceof Said)) throw error;
+    if (!(error instanceof Said)) throw wrong(error, program);
   }
   const json = args.some((arg) => ['-v', '--version'].includes(arg))
     ? { version }
@@ -209,5 +219,6 @@ export async function runCommandLine(args: readonly string[]): Promise<CommandRe
 
 /** The option as the usage shows it. */
 function written(flag: Flag): string {
-  return `--${flag} ${optionTexts[flag].value}`;
+  const { value }: OptionText = optionTexts[flag];
+  return `--${flag} ${value}`;
 }

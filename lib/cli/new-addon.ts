@@ -3,8 +3,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
 import { root } from '../native/binary/package-files.ts';
-import { type Command, CommandError, UsageError } from './base/command.ts';
-import { version } from './base/version.ts';
+import { type Command, CommandError, UsageError, version } from './base/command.ts';
 
 /** The files of each template, relative to the package's folder `templates`: later ones replace earlier ones. */
 const TEMPLATES: ReadonlyMap<string, readonly string[]> = new Map([

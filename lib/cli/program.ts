@@ -29,8 +29,7 @@ try {
 } catch (error) {
   const said = fitTerminal(`allstop: ${(error as Error).message}`.split('\n'));
   if (error instanceof UsageError) {
-    // What is wrong stands last, where a reader looks first.
-    process.stderr.write(`${error.usage}\n${said}\n`);
+    process.stderr.write(`${said}\n${error.usage}`);
     process.exitCode = 2;
   } else {
     process.stderr.write(`${said}\n`);

@@ -1,13 +1,6 @@
 /** Times, durations and lines of text as people read them, for `explain()` and `diagnose()`. */
 
-/**
- * Where to break `text`, which is longer than `width`, when there is no space after `start`: behind
- * a slash of a path or a comma of a list, so that one sees what was broken; else at `width`.
- */
-export function endOfPiece(text: string, start: number, width: number): number {
-  const end = Math.max(text.lastIndexOf('/', width - 1), text.lastIndexOf(',', width - 1)) + 1;
-  return end > start + 1 ? end : width;
-}
+import { stripVTControlCharacters } from 'node:util';
 
 function two(value: number): string {
   return String(value).padStart(2, '0');
@@ -84,15 +77,18 @@ export function fitTerminal(lines: readonly string[]): string {
 }
 
 function breakLine(line: string, width: number): string {
-  if (line.length <= width) return line;
+  const isLong = (text: string): boolean => stripVTControlCharacters(text).length > width;
+  if (!isLong(line)) return line;
   const own = (line.match(/^ */)?.[0].length ?? 0) + 4;
   const indent = ' '.repeat(Math.min(own, Math.floor(width / 2)));
   const broken: string[] = [];
   let rest = line;
-  while (rest.length > width) {
+  while (isLong(rest)) {
     const margin = rest.match(/^ *(?:- )?/)?.[0].length ?? 0;
     const space = rest.lastIndexOf(' ', width);
-    const end = space > margin ? space : endOfPiece(rest, margin, width);
+    // Without a space: behind a slash of a path or a comma of a list, so that one sees what was broken.
+    const sign = Math.max(rest.lastIndexOf('/', width - 1), rest.lastIndexOf(',', width - 1)) + 1;
+    const end = space > margin ? space : sign > margin + 1 ? sign : width;
     broken.push(rest.slice(0, end));
     rest = indent + rest.slice(end).trimStart();
   }

@@ -58,7 +58,8 @@ function replaceSearch(file) {
 /** Runs in the browser: the results for all words, those with the most of the words first. */
 function search(text, { index, data: { rows } }) {
   const wordsOf = (string) => [...new Set(string.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [])];
-  const words = wordsOf(text);
+  // A letter alone ("ctrl-c") is in every page.
+  const words = wordsOf(text).filter((word, _, all) => word.length > 1 || all.length === 1);
   const results = new Map();
   for (const word of words) {
     for (const { ref, score } of index.search(`*${word}*`)) {
@@ -74,7 +75,7 @@ function search(text, { index, data: { rows } }) {
     const found = own.filter((word) => words.some((each) => word.startsWith(each))).length;
     if (found === 0) continue;
     const share = found / own.length;
-    const isMeant = share > 0.7 || (found > 2 && found === words.length);
+    const isMeant = share > 0.6 || (found > 2 && found === words.length);
     const score = isMeant ? 50 * found ** 3 * share : share;
     results.set(`${number}`, { ref: `${number}`, score, words: found });
   }

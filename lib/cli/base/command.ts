@@ -1,5 +1,27 @@
 /** The shape of a command of `npx allstop`, and the two kinds of errors that a command throws. */
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../../native/binary/package-files.ts';
+import type { Flag, optionTexts } from './options.ts';
+
+const manifest = JSON.parse(readFileSync(join(root(), 'package.json'), 'utf8')) as {
+  version: string;
+  bugs: { url: string };
+};
+
+/** The version of the package. */
+export const version: string = manifest.version;
+
+/** Where faults of the package are reported. */
+export const bugsUrl: string = manifest.bugs.url;
+
+/** The columns of the terminal, at least 40; 80 without one. */
+export function columns(): number {
+  const { columns: own } = process.stdout.isTTY ? process.stdout : process.stderr;
+  return own > 0 ? Math.max(own, 40) : 80; // undefined where it is no terminal
+}
+
 /** `text` is printed for people; `json` holds the same for programs, and is printed by `--json`. */
 export type CommandResult = {
   text: string;
@@ -12,29 +34,11 @@ export type CommandResult = {
   lingers?: boolean;
 };
 
+/** What the command line says; a flag without a value is true. */
 export type Options = {
-  json?: boolean | undefined;
-  relative?: boolean | undefined;
-  module?: string | undefined;
-  servers?: string | undefined;
-  cluster?: string | undefined;
-  domain?: string | undefined;
-  job?: string | undefined;
-  task?: string | undefined;
-  spec?: string | undefined;
-  definition?: string | undefined;
-  slots?: string | undefined;
-  recycle?: string | undefined;
-  setup?: string | undefined;
-  teardown?: string | undefined;
-  resources?: string | undefined;
-  health?: string | undefined;
-  output?: string | undefined;
-  exercise?: string | undefined;
-  template?: string | undefined;
-  runtimes?: string | undefined;
-  timeout?: string | undefined;
-  verbose?: boolean | undefined;
+  [F in Exclude<Flag, 'help' | 'version'>]?:
+    | ((typeof optionTexts)[F] extends { value: string } ? string : boolean)
+    | undefined;
 };
 
 export type Command = {
@@ -62,17 +66,12 @@ export type Command = {
 
 /** The command line is wrong: an unknown command, option or value. Exit code 2, with the usage. */
 export class UsageError extends Error {
-  /** The help of the command, if the command line names one that there is. */
-  usage: string | undefined;
+  /** How the command is used. Undefined: whoever catches the error knows which it is. */
+  readonly usage: string | undefined;
 
   constructor(message: string, usage?: string) {
     super(message);
     this.usage = usage;
-  }
-
-  /** The usage of the command, unless it has one already. */
-  explain(usage: () => string): void {
-    this.usage ??= usage();
   }
 }
 

@@ -1,7 +1,5 @@
 /** All options of all commands: how each is written, and what it means, with its default. */
 
-import type { Options } from './command.ts';
-
 export type OptionText = {
   /** What is written after the option; undefined: the option has no value. */
   value?: string;
@@ -9,9 +7,9 @@ export type OptionText = {
   text: string;
 };
 
-export type Flag = keyof Options | 'help' | 'version';
+export type Flag = keyof typeof optionTexts;
 
-export const optionTexts: Readonly<Record<Flag, OptionText>> = {
+export const optionTexts = {
   relative: {
     text: 'prints the path relative to the working directory (default: an absolute path)',
   },

@@ -3,8 +3,7 @@
 import * as util from 'node:util';
 import { counted, fitTerminal } from '../../coordinator/words.ts';
 import type { Candidate } from '../../native/binary/binary.ts';
-import type { CommandResult } from '../base/command.ts';
-import { bugsUrl } from '../base/version.ts';
+import { bugsUrl, type CommandResult } from '../base/command.ts';
 
 /**
  * `allstop doctor --json` prints these objects: a public format, to which fields are only added.

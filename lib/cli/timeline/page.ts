@@ -159,28 +159,25 @@ function latencyTable(latencies: readonly StopLatency[]): string {
 <th class="number">ended after</th><th></th></tr></thead><tbody>${rows.join('\n')}</tbody></table></div>`;
 }
 
-const LEGEND: readonly [
-  sample: string,
-  words: string,
-  isThere: (event: TimelineEvent) => boolean,
-][] = [
-  ['bar', 'running', ({ type, kind }) => type === 'thread-started' && kind !== 'hook'],
-  ['bar after', 'running after the stop', ({ type }) => type === 'stop-requested'],
-  ['bar waits', 'hook, waits for its turn', ({ kind }) => kind === 'hook'],
-  ['bar hook', 'hook, runs', ({ kind }) => kind === 'hook'],
-  ['bar late', 'left behind by a join', ({ type }) => type === 'straggler'],
-  ['bar call', 'call of a pool', ({ type }) => type === 'call-started'],
-  ['stop', 'stop requested', ({ type }) => type === 'stop-requested'],
-  ['mark', 'saw the stop', ({ type }) => type === 'first-seen'],
-  ['mark full', 'queue was full', ({ type }) => type === 'queue-full'],
-];
+/** What the colours and signs mean, by their class. */
+const LEGEND: ReadonlyMap<string, string> = new Map([
+  ['bar', 'running'],
+  ['bar after', 'running after the stop'],
+  ['bar waits', 'hook, waits for its turn'],
+  ['bar hook', 'hook, runs'],
+  ['row late', 'left behind by a join'],
+  ['bar call', 'call of a pool'],
+  ['stop', 'stop requested'],
+  ['mark', 'saw the stop'],
+  ['mark full', 'queue was full'],
+]);
 
-/** What the colours mean that are on the page. */
-function legendOf(events: readonly TimelineEvent[]): string {
-  return LEGEND.filter(([, , isThere]) => events.some(isThere))
+/** The legend of what `drawn` has. */
+const legendOf = (drawn: string): string =>
+  [...LEGEND]
+    .filter(([sample]) => drawn.includes(`class="${sample}"`))
     .map(([sample, words]) => `<span><i class="${sample}"></i>${words}</span>`)
     .join('\n');
-}
 
 export function pageOf({ coordinator, startedAt, dropped, events }: TimelineData): string {
   const last = Math.max(0, ...events.slice(-1).map(({ at }) => at));
@@ -194,7 +191,8 @@ export function pageOf({ coordinator, startedAt, dropped, events }: TimelineData
     ...queueRows(events, chart),
   ];
   const ticks = scale.ticks(6).map((at) => {
-    const label = last < 10_000 ? `${at} ms` : `${at / 1_000} s`;
+    const words = last < 10_000 ? `${at} ms` : `${at / 1_000} s`;
+    const label = scale(at) > 97 ? '' : words; // there it would be cut
     return `<div class="tick" style="left:${scale(at).toFixed(3)}%"><span>${label}</span></div>`;
   });
   const lines = stops.map(({ type, at, thread }) =>
@@ -226,7 +224,7 @@ ${stop?.error === undefined ? '' : `<p class="error">${escape(stop.error)}</p>\n
 ${rows.join('\n')}
 <div class="over"><div></div><div>${lines.join('')}</div></div>
 </div></div>
-<div class="legend">${legendOf(events)}</div>
+<div class="legend">${legendOf([...rows, ...lines].join(''))}</div>
 ${latencies.length > 0 ? latencyTable(latencies) : ''}
 </body>
 </html>
@@ -265,7 +263,7 @@ p { margin: 0.25rem 0; color: var(--faint); } p.error { color: var(--late); }
   background: var(--life); }
 .bar.after { background: color-mix(in srgb, var(--stop) 55%, var(--life)); }
 .bar.call { background: var(--call); box-shadow: inset -1px 0 var(--paper); }
-.bar.hook { background: var(--hook); } .bar.late { background: var(--late); }
+.bar.hook { background: var(--hook); }
 .bar.waits { top: 44%; height: 12%; background: var(--hook); opacity: 0.45; }
 .late .bar.after { background: var(--late); } .late .name, td.late { color: var(--late); }
 .mark { position: absolute; width: 3px; margin-left: -1px; top: 12%; height: 76%;
@@ -277,6 +275,7 @@ p { margin: 0.25rem 0; color: var(--faint); } p.error { color: var(--late); }
   font-size: 0.85rem; color: var(--faint); }
 .legend i { position: static; display: inline-block; width: 1rem; height: 0.7rem;
   margin: 0 0.35rem 0 0; vertical-align: baseline; }
+.legend i.row { background: var(--late); border-radius: 2px; }
 .legend i.waits { height: 0.2rem; vertical-align: 0.25rem; }
 .legend i.stop, .legend i.mark { width: 3px; }
 table { border-collapse: collapse; width: 100%; max-width: 60rem; }

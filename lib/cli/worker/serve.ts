@@ -16,18 +16,17 @@ import { CREDENTIAL_VARIABLES } from '../../nats/connection/connection-options.t
 import { ClusterNode, type NodeEvent } from '../../nats/node/node.ts';
 import { DEFINITION, type ModuleHooks } from '../../pool/worker/module-options.ts';
 import type { Recycle } from '../../pool/workers/channel.ts';
-import { CommandError, type CommandResult, type Options, UsageError } from '../base/command.ts';
+import {
+  CommandError,
+  type CommandResult,
+  type Options,
+  UsageError,
+  version,
+} from '../base/command.ts';
 import { clusterOf, connectionOf } from '../base/servers.ts';
-import { version } from '../base/version.ts';
 import { Health } from './health.ts';
 
 const MAX_SLOTS = 1_024;
-
-function required(options: Options, name: 'module' | 'servers' | 'cluster'): string {
-  const value = options[name];
-  if (value === undefined || value === '') throw new UsageError(`'worker' needs --${name}`);
-  return value;
-}
 
 function integer(text: string | undefined, name: string, least: number, most: number) {
   if (text === undefined) return undefined;
@@ -54,7 +53,7 @@ function resourcesOf({ resources: text }: Options): Record<string, number> | und
 }
 
 function moduleOf(options: Options): URL {
-  const given = required(options, 'module');
+  const { module: given = '' } = options;
   const named = given.startsWith('file:') ? pathOf(given) : resolve(given);
   const path = fileURLToPath(moduleFile(pathToFileURL(named)));
   const found = statSync(path, { throwIfNoEntry: false });
@@ -156,21 +155,17 @@ type ServeOptions = ModuleHooks & {
 };
 
 /** Checks the options, and reads no file. @throws UsageError */
-export function checkOptions(options: Options): ServeOptions {
+function checkOptions(options: Options): ServeOptions {
   const { job = 'worker' } = options;
   if (job !== 'worker' && job !== 'ps') {
     throw new UsageError(`--job must be worker or ps, not '${job}'`);
   }
-  const connection = connectionOf(required(options, 'servers'));
+  const connection = connectionOf(options.servers ?? '');
   const definition = definitionOf(options);
-  const cluster = clusterOf(required(options, 'cluster'));
+  const cluster = clusterOf(options.cluster ?? '');
   const slots = integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism();
   const task = integer(options.task, 'task', 0, 1_000_000);
-  required(options, 'module');
   const { setup, teardown } = options;
-  for (const [name, hook] of Object.entries({ setup, teardown })) {
-    if (hook === '') throw new UsageError(`--${name} needs the name of an export of the module`);
-  }
   const recycle = recycleOf(options);
   const resources = resourcesOf(options);
   const health = integer(options.health, 'health', 0, 65_535);
