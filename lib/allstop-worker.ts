@@ -4,7 +4,7 @@ import { isMainThread, workerData } from 'node:worker_threads';
 import { isBag } from './base/arguments.ts';
 import { workerVariables } from './cluster/variables/worker-variables.ts';
 import { onlyForOwnWorkers } from './coordinator/threads/worker-module.ts';
-import { type LooperWork, runLooper } from './looper/looper-worker.ts';
+import { type LooperWork, runLooper } from './looper/looper-loop.ts';
 import type { WorkerSettings } from './pool/worker/protocol.ts';
 import { runClusterProcess } from './pool/worker/worker-process.ts';
 import { runClusterThread } from './pool/worker/worker-thread.ts';

@@ -14,8 +14,7 @@ import { drain, forget, listen, listenWeakly, unlisten } from '../native/doorbel
 import { binding, hoistsReads } from '../native/native.ts';
 import { ErrorsHere } from './errors-here.ts';
 import type { Link } from './link.ts';
-import { isHeard, onNextUse } from './signal-users.ts';
-import { StopSignal } from './stop-signal.ts';
+import { isHeard, onNextUse, StopSignal } from './stop-signal.ts';
 import type { ShownWorker } from './threads/busy-workers.ts';
 
 /**

@@ -30,14 +30,14 @@ import {
   RUN_OPTIONS,
   type RunOptions,
 } from './coordinator-options.ts';
-import { defer } from './deferred.ts';
 import { type DiagnoseOptions, type Diagnosis, diagnose } from './diagnosis/diagnose.ts';
 import { explain, type StopExplanation, shown } from './explain.ts';
 import { attachmentOfHandle, type CoordinatorHandle } from './handle.ts';
-import { onStop } from './hooks.ts';
+import { defer, onStop } from './hooks.ts';
 import { join } from './join.ts';
 import { endLink } from './link.ts';
 import {
+  adoptWorkers,
   callSite,
   checkCloseLink,
   exitAfterStop,
@@ -45,6 +45,7 @@ import {
   stopAfter,
   stopOnAbort,
   stopOnClose,
+  stopOnUncaught,
 } from './links.ts';
 import { endScope, runIn } from './nursery.ts';
 import { report, requestPlainStop } from './requests.ts';
@@ -60,7 +61,6 @@ import {
   toThreadInfo,
 } from './threads/watch.ts';
 import { type CoordinatorSpawnOptions, currentAttachment, spawn } from './threads/workers.ts';
-import { adoptWorkers, stopOnUncaught } from './uncaught-links.ts';
 import { waitForStop, waitForStopSync } from './waits.ts';
 
 // V8 treats an imported binding as mutable. With a constant of this module, it compiles the

@@ -33,7 +33,7 @@ import {
 } from './threads/stragglers.ts';
 import { awaiting } from './threads/tasks.ts';
 import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
-import { warn } from './warning.ts';
+import { warn } from './words.ts';
 
 function selfJoin(attachment: Attachment): SelfJoinError {
   return new SelfJoinError(

@@ -4,7 +4,7 @@ import { isMainThread } from 'node:worker_threads';
 import { builtin } from '../base/builtins.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
-import { callDeferred } from './deferred.ts';
+import { callDeferred } from './hooks.ts';
 import { joinLast, refuseSelfJoin, untilIdle } from './join.ts';
 import { report, requestPlainStop } from './requests.ts';
 import { bodyRuns } from './threads/busy-workers.ts';

@@ -14,7 +14,7 @@ import { fieldOf } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
-import { warn } from '../coordinator/warning.ts';
+import { warn } from '../coordinator/words.ts';
 import { type AnyServer, type Connections, connectionsOf, giveBack } from './connections.ts';
 
 /** The options of `closeOnStop`. */

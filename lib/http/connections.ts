@@ -10,8 +10,92 @@ import type { Http2Session, Http2Stream } from 'node:http2';
 import type { Server, Socket } from 'node:net';
 import { type TLSSocket, Server as TlsServer } from 'node:tls';
 import { turn } from '../base/timer.ts';
-import { listenAlongside } from './alongside.ts';
-import { acceptedSocket, earlierConnections } from './earlier.ts';
+
+// What was open at a server before anybody listened to it. Node has no public list of that, so this
+// reads what Node keeps for itself; a runtime without it gives nothing.
+
+type Parser = { readonly socket?: Socket | null };
+type ParserList = { all?(): readonly Parser[] };
+
+/** A field that Node does not document. */
+const hidden = (object: object, name: string): unknown =>
+  (object as Record<string, unknown>)[name] ?? undefined;
+
+/** The socket that was accepted, of a socket of TLS; undefined for a socket that was accepted. */
+const acceptedSocket = (socket: Socket): Socket | undefined =>
+  hidden(socket, '_parent') as Socket | undefined;
+
+type EarlierConnection = {
+  readonly socket: Socket;
+  /** Whether Node reads requests of HTTP/1 from it: it is no longer so after an upgrade. */
+  readonly isHttp1: boolean;
+  /** The answer that is under way, if there is one. */
+  readonly response: ServerResponse | undefined;
+};
+
+/** The sockets, those of TLS for HTTPS, from which the server reads requests of HTTP/1. */
+function http1Sockets(server: Server): Socket[] {
+  const key = Object.getOwnPropertySymbols(server).find(
+    ({ description }) => description === 'http.server.connections',
+  );
+  const list = key && (server as unknown as Record<symbol, ParserList | undefined>)[key];
+  const parsers = list?.all?.() ?? [];
+  return parsers.flatMap(({ socket }) => (socket ? [socket] : []));
+}
+
+function earlierConnections(server: Server): EarlierConnection[] {
+  const http1 = http1Sockets(server);
+  // A socket of TLS is not a handle of its own.
+  const known = new Set<unknown>(http1.flatMap((socket) => [socket, acceptedSocket(socket)]));
+  const handles = hidden(process, '_getActiveHandles') as (() => Socket[]) | undefined;
+  const others = (handles?.() ?? []).filter(
+    (handle) => hidden(handle, 'server') === server && !known.has(handle),
+  );
+  return [
+    ...http1.map((socket) => ({
+      socket,
+      isHttp1: true,
+      response: hidden(socket, '_httpMessage') as ServerResponse | undefined,
+    })),
+    ...others.map((socket) => ({ socket, isHttp1: false, response: undefined })),
+  ];
+}
+
+// Listeners that a server has only as long as the program listens, too.
+
+/**
+ * Has each of `listeners` called before those of the program, while the program has one of that
+ * event. One of ours alone would change what Node does: without a listener of 'upgrade' it takes
+ * such a request for a plain one, and http2 answers by its `stream` alone.
+ *
+ * @returns what takes all off
+ */
+function listenAlongside(
+  server: Server,
+  listeners: Readonly<Record<string, (...args: never[]) => void>>,
+): () => void {
+  const own = new Map(Object.entries(listeners) as [string, () => void][]);
+  const on = new Set<string>();
+  const added = (event: string): void => {
+    const listener = own.get(event);
+    if (listener === undefined || on.has(event)) return;
+    on.add(event); // first: that it is added is an event of its own
+    server.prependListener(event, listener);
+  };
+  const removed = (event: string): void => {
+    if (!on.has(event) || server.listenerCount(event) > 1) return;
+    on.delete(event);
+    server.off(event, own.get(event) as () => void);
+  };
+  for (const event of own.keys()) if (server.listenerCount(event) > 0) added(event);
+  server.on('newListener', added);
+  server.on('removeListener', removed);
+  return () => {
+    server.off('newListener', added);
+    server.off('removeListener', removed);
+    for (const event of on) server.off(event, own.get(event) as () => void);
+  };
+}
 
 /** A server with the methods that only those of HTTP have. */
 export type AnyServer = Server & {

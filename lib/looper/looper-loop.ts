@@ -2,7 +2,9 @@
 
 import { now, turn } from '../base/timer.ts';
 import type { Attachment } from '../coordinator/attachment.ts';
+import { defaultOf, ownCoordinator } from '../coordinator/threads/worker-module.ts';
 import { waitForStop } from '../coordinator/waits.ts';
+import { hold, release } from '../native/doorbell.ts';
 
 /**
  * What becomes of the missed runs: those that fell due while an earlier run took too long.
@@ -70,4 +72,27 @@ export async function loop(
     if (await stopsWithin(Math.max(0, left))) return;
     await run();
   }
+}
+
+// Runs in the Worker of a LooperThread whose target is given by URL.
+
+/** The `workerData` of the Worker. */
+export type LooperWork = {
+  kind: 'looper';
+  module: string;
+  /** The name of the LooperThread. */
+  name: string;
+  args: unknown[];
+  times: LooperTimes;
+  /** The generation of the coordinator at the start: a later one means that a stop has happened. */
+  since: number;
+};
+
+export async function runLooper({ module, name, args, times, since }: LooperWork): Promise<void> {
+  // First: as of here an uncaught error of this Worker reaches the coordinator with all its fields.
+  const { attachment } = ownCoordinator();
+  const target = await defaultOf(module, `the LooperThread '${name}'`);
+  hold(); // a run may await something that does not keep the event loop alive
+  await loop(attachment, since, times, () => target(...args));
+  release();
 }

@@ -14,13 +14,17 @@ import { showAs } from '../base/inspect.ts';
 import { moduleFile } from '../base/module-file.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
-import { OwnThread } from '../coordinator/threads/own-thread.ts';
-import { workerEntry } from '../coordinator/threads/worker-entry.ts';
-import { runInWorker } from '../coordinator/threads/workers.ts';
+import { OwnThread } from '../coordinator/threads/tasks.ts';
+import { runInWorker, workerEntry } from '../coordinator/threads/workers.ts';
 import { duration } from '../coordinator/words.ts';
 import { refusedValue } from '../values/refused-values.ts';
-import { type LooperTimes, loop, MISSED_TICKS, type MissedTicks } from './looper-loop.ts';
-import type { LooperWork } from './looper-worker.ts';
+import {
+  type LooperTimes,
+  type LooperWork,
+  loop,
+  MISSED_TICKS,
+  type MissedTicks,
+} from './looper-loop.ts';
 
 /** The options of a LooperThread. */
 export type LooperThreadOptions = {

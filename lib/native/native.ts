@@ -1,9 +1,8 @@
 /** Loads the native addon. No other file does. */
 
 import workerThreads from 'node:worker_threads';
-import { type Candidate, candidates, handDown } from './binary/binary.ts';
+import { type Candidate, candidates, checkFile, handDown, UnfitError } from './binary/binary.ts';
 import { type Attempt, unavailable } from './binary/binary-failure.ts';
-import { checkFile, UnfitError } from './binary/binary-file.ts';
 import { require } from './binary/package-files.ts';
 import type { Addon, NativeBinding } from './binding.ts';
 

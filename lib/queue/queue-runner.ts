@@ -16,15 +16,13 @@ import { define } from '../base/thrown-value.ts';
 import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-options.ts';
-import { OwnThread } from '../coordinator/threads/own-thread.ts';
-import { workerEntry } from '../coordinator/threads/worker-entry.ts';
-import { runInWorker } from '../coordinator/threads/workers.ts';
+import { OwnThread } from '../coordinator/threads/tasks.ts';
+import { runInWorker, workerEntry } from '../coordinator/threads/workers.ts';
 import { waitForStop } from '../coordinator/waits.ts';
 import { counted } from '../coordinator/words.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import { BoundedQueue } from './bounded-queue.ts';
-import { runOp } from './queue-runner-loop.ts';
-import type { QueueRunnerWork } from './queue-runner-worker.ts';
+import { type QueueRunnerWork, runOp } from './queue-runner-worker.ts';
 
 /**
  * The operation that a thread of a QueueRunner calls again and again: a function, called on the

@@ -6,6 +6,7 @@
 
 import type { ChildProcess, ForkOptions } from 'node:child_process';
 import type { Readable } from 'node:stream';
+import { isMainThread } from 'node:worker_threads';
 import {
   checkBoolean,
   checkOneOf,
@@ -15,18 +16,123 @@ import {
 } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
+import { fieldOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { FORK_FRAMES, type NativeForkFrame } from '../../native/binding.ts';
+import { onFirstUse } from '../../native/doorbell.ts';
 import { binding } from '../../native/native.ts';
-import { decode } from '../../record/encoded-error.ts';
-import { activeText } from '../../telemetry/context.ts';
-import type { Attachment } from '../attachment.ts';
+import { decode, encode } from '../../record/encoded-error.ts';
+import { activeText, inheritAs } from '../../telemetry/context.ts';
+import { Attachment } from '../attachment.ts';
 import { relay, relayReport } from '../requests.ts';
-import { linkedSignals } from '../signal-links.ts';
+import { linkedSignals, stopOnSignals } from '../signal-links.ts';
+import { ownExitCode } from '../unseen-errors.ts';
 import { FrameReader, openLine } from './fork-line.ts';
-import { FORK_VARIABLE, type ForkSettings } from './forked.ts';
-import { expectLastWords } from './last-words.ts';
-import { register } from './watch.ts';
+import { expectLastWords, register } from './watch.ts';
+import { setCurrent } from './workers.ts';
+
+// The child's end of `coord.fork()`: on the first use of the package this process makes the
+// coordinator that `Coordinator.current()` finds, and attaches it to its parent.
+
+/**
+ * The environment variable that has the ForkSettings as JSON. The child deletes it, so that its own
+ * children do not take the line for theirs.
+ */
+const FORK_VARIABLE = 'ALLSTOP_FORK';
+
+type ForkSettings = {
+  /** The pid of the parent. */
+  parent: number;
+  /** The child's descriptor of the parent's frames; on Windows the name of their pipe. */
+  down: number | string;
+  /** `identityOfDescriptor` of `down`; undefined if that is a name. */
+  pipe?: string | undefined;
+  /** The child's descriptor for its own frames. It has inherited this one with `down`. */
+  up: number;
+  coordinator: string;
+  types: string[];
+  graceMs: number;
+  thread?: string;
+  /** The signals at which the parent stops. */
+  signals: NodeJS.Signals[];
+  /** The context of OpenTelemetry in which the process was forked. */
+  context?: string;
+};
+
+/** Keeps the attachment, which `Coordinator.current()` finds. */
+let ours: Attachment | undefined;
+
+function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return fieldOf(error, 'code') === 'ESRCH';
+  }
+}
+
+function attach({
+  parent,
+  down,
+  up,
+  coordinator,
+  types,
+  graceMs,
+  thread,
+  signals,
+  context,
+}: ForkSettings): void {
+  ours = Attachment.create(coordinator, types, graceMs);
+  setCurrent(ours, thread ?? `process-${process.pid}`);
+  inheritAs(context);
+  const native = binding();
+  native.attachToParent(ours.native, down, up, parent);
+  // A terminal sends Ctrl-C to this process, too: it would die before the parent's hooks are done.
+  stopOnSignals(ours, signals, '');
+  process.on('uncaughtExceptionMonitor', (error: unknown) => {
+    const isHandled =
+      process.listenerCount('uncaughtException') > 0 ||
+      process.hasUncaughtExceptionCaptureCallback();
+    if (!isHandled) native.sendToParent(encode(error).bytes);
+  });
+  // Before the listener that writes the errors that nobody was given: the parent has them then.
+  process.prependListener('exit', () => native.sendToParent(null));
+  // After that listener, which may set the exit code.
+  process.on('exit', () => {
+    const code = ownExitCode();
+    if (code !== undefined) native.sendExitCode(code);
+  });
+}
+
+/**
+ * Whether this process is the child that has the line. A child that does not use the package leaves
+ * the variable to its own children, which may outlive the parent, and have other files as the
+ * descriptors.
+ */
+function isForThisProcess({ parent, down, pipe }: ForkSettings): boolean {
+  // On Windows `ppid` stays the pid of a parent that has ended.
+  if (process.platform === 'win32') return parent === process.ppid;
+  const mayBeChild = parent === process.ppid || isGone(parent);
+  return mayBeChild && binding().identityOfDescriptor(down as number) === pipe;
+}
+
+/** @returns undefined: `text` is for another process, or `fork()` has not written it */
+function settingsOf(text: string): ForkSettings | undefined {
+  try {
+    const settings = JSON.parse(text) as ForkSettings;
+    return isForThisProcess(settings) ? settings : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+onFirstUse.push(() => {
+  const text = process.env[FORK_VARIABLE];
+  if (!isMainThread || text === undefined) return;
+  delete process.env[FORK_VARIABLE];
+  const settings = settingsOf(text);
+  if (settings !== undefined) attach(settings);
+});
 
 /** The options of `fork`: those of Node's, and two of ours. */
 export type CoordinatorForkOptions = ForkOptions & {

@@ -7,8 +7,7 @@ import { timeline } from '../../events/timeline/timeline.ts';
 import type { NativeThread } from '../../native/binding.ts';
 import type { Attachment } from '../attachment.ts';
 import { waitState } from '../diagnosis/wait-state.ts';
-import { warn } from '../warning.ts';
-import { printable } from '../words.ts';
+import { printable, warn } from '../words.ts';
 import { toThreadInfo } from './watch.ts';
 
 export function toStraggler(native: NativeThread, stopAgeMs: number): Straggler {

@@ -1,8 +1,11 @@
 /** Async tasks: registered asynchronous functions of this JavaScript thread. */
 
-import { innermostTask, runInTask } from '../../base/task-context.ts';
+import { enclosingTasks, innermostTask, runInTask } from '../../base/task-context.ts';
+import { FailedPreconditionError, SelfJoinError } from '../../errors/errors.ts';
+import type { ThreadKind } from '../../native/binding.ts';
+import { hold, release } from '../../native/doorbell.ts';
 import type { Attachment } from '../attachment.ts';
-import { Watch } from './watch.ts';
+import { registerUnstarted, Watch } from './watch.ts';
 
 /** What async tasks await, by the task's coordinator and id, as far as this package knows. */
 const awaited = new WeakMap<object, Map<number, () => string>>();
@@ -99,5 +102,72 @@ async function runWritten(
     await body();
   } finally {
     functions.delete(id);
+  }
+}
+
+// A looper or a queue runner's thread: registered when it is made, started later, once.
+
+export class OwnThread {
+  readonly attachment: Attachment;
+  readonly watch: Watch;
+  readonly #kind: ThreadKind;
+  #ended: Promise<void> = Promise.resolve();
+
+  /** `owner`: the program's object for this thread, which the program may pass to `join`. */
+  constructor(
+    attachment: Attachment,
+    owner: object,
+    kind: ThreadKind,
+    name: string,
+    daemon?: boolean,
+  ) {
+    this.attachment = attachment;
+    this.#kind = kind;
+    this.watch = registerUnstarted(attachment, owner, kind, name, daemon);
+  }
+
+  get alive(): boolean {
+    return this.watch.started && !this.watch.ended;
+  }
+
+  get state(): 'not started' | 'running' | 'ended' {
+    if (this.watch.ended) return 'ended';
+    return this.watch.started ? 'running' : 'not started';
+  }
+
+  /** @throws FailedPreconditionError */
+  refuseSecondStart(): void {
+    if (!this.watch.started) return;
+    const thread = this.#kind === 'looper' ? 'LooperThread' : 'thread';
+    throw new FailedPreconditionError(
+      `The ${thread} '${this.watch.name}' can be started only once: make a new one`,
+    );
+  }
+
+  /**
+   * Runs `body`, which calls the program's function `written`, if that is given. Until `body` has
+   * ended, the event loop stays alive and joins wait. `isTask`: false for a body that itself calls
+   * `within` for what it calls of the program.
+   */
+  start(body: () => Promise<void>, written?: unknown, isTask = true): void {
+    this.refuseSecondStart();
+    this.watch.start();
+    hold();
+    this.#ended = runAs(this.attachment, this.watch, body, written, isTask).then(release);
+  }
+
+  /** Calls `body` as code of this thread: a join in it would wait for itself. */
+  within(body: () => unknown): Promise<void> {
+    return runInTask(this.attachment, this.watch, body);
+  }
+
+  /** Rejects only with SelfJoinError: an error of `body` goes to the coordinator. */
+  async join(): Promise<void> {
+    if (this.alive && enclosingTasks(this.attachment).includes(this.watch.id)) {
+      throw new SelfJoinError(
+        `The thread '${this.watch.name}' called its own join(), which would wait for itself`,
+      );
+    }
+    await this.#ended;
   }
 }

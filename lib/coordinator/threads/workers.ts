@@ -1,5 +1,7 @@
 /** Starts Workers that find their coordinator with `Coordinator.current()`. */
 
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import {
   type WorkerOptions as NodeWorkerOptions,
   threadId as ownThreadId,
@@ -7,13 +9,84 @@ import {
 } from 'node:worker_threads';
 import { checkBoolean, checkOptions, nameOf } from '../../base/arguments.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import { besideThis, look, ownFolders, packageFolder } from '../../native/binary/package-files.ts';
 import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { adoptInherited, handOver } from '../../telemetry/context.ts';
 import { Attachment } from '../attachment.ts';
 import { leaveErrorsToParent } from '../unseen-errors.ts';
-import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
 import { followWorker, register, type Watch } from './watch.ts';
+
+// Finds `allstop-worker.js`, which looper threads, queue runners and cluster workers execute.
+
+const WORKER = 'allstop-worker';
+let workerFound: URL | undefined;
+
+/**
+ * The file that the package's own workers (threads and processes) execute. It lies beside this
+ * code, or beside the bundle or the program that this code was bundled into.
+ *
+ * @throws UnavailableError: the file is missing
+ */
+export function workerEntry(): URL {
+  if (workerFound !== undefined) return workerFound;
+  const beside = besideThis()?.worker;
+  if (beside !== undefined && look(fileURLToPath(beside))) {
+    workerFound = beside;
+    return beside;
+  }
+  const folders = ownFolders().flatMap((folder) => [folder, join(folder, '..')]);
+  const installed = packageFolder();
+  if (installed !== undefined) folders.push(join(installed, 'dist'));
+  for (const folder of folders) {
+    for (const extension of ['js', 'mjs', 'cjs']) {
+      const path = join(folder, `${WORKER}.${extension}`);
+      if (!look(path)) continue;
+      workerFound = pathToFileURL(path);
+      return workerFound;
+    }
+  }
+  throw new UnavailableError(
+    `allstop: ${WORKER}.js is missing, in ${folders.join(', ')}. What to do: ` +
+      `add 'allstop/worker' to the bundler's entry points, by the name '${WORKER}'`,
+  );
+}
+
+// Which of this process's execArgv its workers and child processes inherit.
+
+/** Options that are about this process only: the program's text, and the debugger's port. */
+const WITH_VALUE = /^(?:-e|-p|-pe|--eval|--print|--input-type|--inspect-port|--debug-port)$/;
+const BY_ITSELF = /^--(?:eval|print|input-type|inspect|debug-port)/;
+/** Node refuses this option to a process or worker thread that runs a file. */
+const REFUSED = /^--input-type\b/;
+
+/** Options for a child process that runs a file: with `--eval` it would run the text instead. */
+export function execArgvOfFile(): string[] {
+  const left: string[] = [];
+  for (let at = 0; at < process.execArgv.length; at++) {
+    const arg = process.execArgv[at] as string;
+    if (WITH_VALUE.test(arg)) at += 1;
+    else if (!BY_ITSELF.test(arg)) left.push(arg);
+  }
+  return left;
+}
+
+/** The options for a worker thread that runs a file. @returns undefined: Node's default will do */
+function execArgvOfWorker(): string[] | undefined {
+  return process.execArgv.some((arg) => REFUSED.test(arg)) ? execArgvOfFile() : undefined;
+}
+
+/**
+ * `execArgv` without the options that Node refuses to worker threads because they are about the
+ * whole process. `error` is Node's refusal, which lists them; any other error is thrown again.
+ */
+function withoutRefused(execArgv: readonly string[], error: unknown): string[] {
+  const { code, message } = error as { code?: unknown; message: string };
+  if (code !== 'ERR_WORKER_INVALID_EXEC_ARGV') throw error;
+  const refused = message.slice(message.indexOf(': ') + 2).split(', ');
+  return execArgv.filter((arg) => !refused.includes(arg));
+}
 
 /** The options of `spawn`: those of Node's Worker, and one of ours. */
 export type CoordinatorSpawnOptions = NodeWorkerOptions & {

@@ -11,8 +11,8 @@ import {
   OVERRIDE,
   platformName,
   prebuiltPlatforms,
+  UnfitError,
 } from './binary.ts';
-import { UnfitError } from './binary-file.ts';
 import { root } from './package-files.ts';
 
 /** A binary that exists, and the error of loading it. */
