@@ -34,6 +34,7 @@ export async function load(url) {
   allstop = await import(url.href);
   globalThis[Symbol.for('allstop:simulation')] = {
     currentCall: allstop.currentCall,
+    coordinator: () => allstop.Coordinator.current(),
     crashHere: () => Machine.of(time.place).crash('a function'),
   };
   await import('./later-tasks.mjs');
@@ -129,21 +130,30 @@ class Scene {
     const { clock } = time;
     const random = randomOf(`network/${plan.seed}`);
     this.#network = new Network({ clock, random });
-    this.#jetstream = new JetStream({ clock, random });
-    this.#jetstream.onStored = (stream, { subject, client }) => {
-      tell('stored', { stream, subject, by: client?.by });
+    const storeOf = (domain) => {
+      const store = new JetStream({ clock, random, domain });
+      store.onStored = (stream, { subject, client }) => {
+        tell('stored', { stream, subject, by: client?.by });
+      };
+      return store;
     };
+    const add = (name, address, jetstream) => {
+      const login = ({ pass }) => (pass === this.#secret ? {} : undefined);
+      const own = { clock, network: this.#network, name, address, jetstream, login };
+      const server = this.#network.add(new Server(own));
+      this.#servers.push(server);
+      return server;
+    };
+    this.#jetstream = storeOf(plan.domain);
     for (let at = 1; at <= plan.servers; at += 1) {
-      const server = new Server({
-        clock,
-        network: this.#network,
-        name: `s${at}`,
-        address: `10.0.0.${at}:4222`,
-        jetstream: this.#jetstream,
-        login: ({ pass }) => (pass === this.#secret ? {} : undefined),
-      });
-      for (const other of this.#servers) server.route(other);
-      this.#servers.push(this.#network.add(server));
+      const others = [...this.#servers];
+      const server = add(`s${at}`, `10.0.0.${at}:4222`, this.#jetstream);
+      for (const other of others) server.route(other);
+    }
+    const [hub] = this.#servers;
+    for (const { name, domain } of plan.leafs ?? []) {
+      const own = domain === undefined ? undefined : storeOf(domain);
+      add(name, `10.0.1.${name.slice(1)}:4222`, own).leafOf(hub);
     }
   }
 
@@ -151,12 +161,13 @@ class Scene {
     return this.#network;
   }
 
-  /** @param names - of the servers that are known there; all, if left out */
-  #connect(names) {
-    const known = this.#servers.filter(({ name }) => names?.includes(name) ?? true);
+  /** @param names - of the servers that are known there; all but leafs, if left out */
+  #connect(names, domain) {
+    const known = this.#servers.filter(({ name }) => names?.includes(name) ?? name.startsWith('s'));
     return {
       servers: known.map(({ address }) => address),
       connect: () => ({ user: 'u', pass: this.#secret }),
+      ...(domain !== undefined && { jetstream: { domain } }),
     };
   }
 
@@ -172,11 +183,11 @@ class Scene {
     });
   }
 
-  _program({ works, onHeld, servers }, name) {
+  _program({ works, onHeld, servers, domain, replicas = this.#plan.replicas }, name) {
     const start = async (machine) => {
-      const { replicas, lostAfterMs } = this.#plan;
+      const { lostAfterMs } = this.#plan;
       const strategy = {
-        ...this.#connect(servers),
+        ...this.#connect(servers, domain),
         cluster: CLUSTER,
         module: new URL('./program.mjs', import.meta.url),
         definition: 'v1',
@@ -210,7 +221,6 @@ class Scene {
     this.#machines.set(name, new Machine(name, start));
   }
 
-  /** Ends a node in order, as SIGTERM does. */
   /** Asks again and again what is wrong, as `allstop doctor --servers` does. */
   _doctor({ everyMs, untilMs }, name) {
     const { servers } = this.#connect();
@@ -241,6 +251,7 @@ class Scene {
     for (const server of this.#servers) server.advertise(addresses);
   }
 
+  /** Ends a node in order, as SIGTERM does. */
   _leave(_step, name) {
     const node = this.#nodes.get(name);
     const machine = this.#machines.get(name);
@@ -303,6 +314,14 @@ class Scene {
     server.crash();
     if (wipes) this.#jetstream.wipe();
     return () => server.restart();
+  }
+
+  /** JetStream has no room for anything more. */
+  _full() {
+    this.#jetstream.isFull = true;
+    return () => {
+      this.#jetstream.isFull = false;
+    };
   }
 
   /** The password changes; connections with the old one are ended. */

@@ -47,6 +47,7 @@ const apiError = (code, errCode, description) => ({
 });
 const NO_STREAM = apiError(404, 10059, 'stream not found');
 const NO_CONSUMER = apiError(404, 10014, 'consumer not found');
+const NO_ROOM = apiError(503, 10023, 'insufficient resources');
 const NO_MESSAGE = apiError(404, 10037, 'no message found');
 
 /** What one server has of a stream. */
@@ -135,6 +136,8 @@ export class JetStream {
   streams = new Map();
   /** Is told what was stored. */
   onStored;
+  /** The disk has no room. */
+  isFull = false;
 
   constructor({ clock, random = Math.random, domain }) {
     this.#clock = clock;
@@ -284,6 +287,7 @@ export class JetStream {
 
   #refusal(stream, { subject, header, data }) {
     const { config, head } = stream;
+    if (this.isFull) return NO_ROOM;
     const headers = parseHeaders(header);
     const name = headers.get('Nats-Expected-Stream');
     if (name !== undefined && name !== config.name) {

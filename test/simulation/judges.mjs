@@ -11,7 +11,7 @@ const RETRIES = 3;
 const AWAY_MS = 45_000;
 
 /** Faults, and what else may cost a call an attempt or time. */
-const FAULTS = ['crash', 'freeze', 'cut', 'slow', 'serverCrash', 'secret', 'leave'];
+const FAULTS = ['crash', 'freeze', 'cut', 'slow', 'serverCrash', 'secret', 'leave', 'full'];
 
 /** A client finds a server again, whose address it was given, within this time. */
 const RECONNECT_MS = 8_000;
@@ -64,8 +64,8 @@ function callsOf(history) {
   return calls;
 }
 
-/** When nodes served: [from, to] for each session. */
-function servingOf(history) {
+/** When nodes served: [from, to] for each session. `isMeant`: of which nodes. */
+function servingOf(history, isMeant = () => true) {
   const open = new Map();
   const found = [];
   const end = (name, at) => {
@@ -73,7 +73,7 @@ function servingOf(history) {
     open.delete(name);
   };
   for (const { what, place, name, at } of history) {
-    if (what === 'serving') open.set(place, at);
+    if (what === 'serving' && isMeant(processOf(place))) open.set(place, at);
     else if (what === 'session-over') end(place, at);
     else if (what === 'dies' || what === 'exits') end(name, at);
   }
@@ -87,6 +87,19 @@ function lossesOf(history, plan) {
   const cuts = plan.steps.filter(({ kind }) => FAULTS.includes(kind) && kind !== 'crash').length;
   return deaths + cuts;
 }
+
+/** By the name of a node, in all its lives: how much it has of the resource. */
+const amountOf = (plan, name) =>
+  plan.steps.find((step) => step.name === name.split('~')[0])?.resources?.gpu ?? 0;
+
+/** Whether a program was stopped before an event of it. */
+const wasStopped = (history, at) => by(history, 'stops').some((stop) => stop.at <= at);
+
+/** Programs that do not meet in one key. */
+const areApart = ({ steps }) => {
+  const programs = steps.filter(({ kind }) => kind === 'program');
+  return new Set(programs.map(({ domain }) => domain)).size > 1;
+};
 
 export const judges = {
   /** Every call settles once, unless its program has died. */
@@ -124,15 +137,24 @@ export const judges = {
     const wrong = troubles(history, plan);
     const losses = lossesOf(history, plan);
     const longest = Math.max(0, ...wrong.map(([from, to]) => to - from));
+    const isFull = (at) =>
+      plan.steps.some((step) => step.kind === 'full' && step.at <= at && step.at + step.ms >= at);
+    const failed = by(history, 'settles').find(({ how }) => how === 'RangeError');
     const isExcused = ({ kind, isCancelled, begun }, settled) => {
-      const { how, message } = settled;
+      const { how, message, at } = settled;
+      if (how === 'CancelledError') {
+        if (wasStopped(history, at)) return true;
+        return kind === 'scheduled' && failed !== undefined && failed.at <= at;
+      }
       if (kind === 'keyed add') return how === 'FailedPreconditionError';
-      if (how === 'ok') return kind !== 'poison';
+      if (how === 'RangeError') return kind === 'failing';
+      if (how === 'ok') return !['poison', 'failing', 'stop'].includes(kind);
       if (how === 'AbortError') return isCancelled === true;
       if (how === 'FailedPreconditionError') return mayLose(history, plan, settled);
       if (how === 'DeadlineExceededError') return kind === 'deadline';
       if (how !== 'UnavailableError') return false;
       if (kind === 'poison') return true;
+      if (kind === 'keyed' && /insufficient resources/.test(message)) return isFull(at);
       if (/available for/.test(message)) return longest > AWAY_MS;
       return losses > RETRIES && begun.length > RETRIES;
     };
@@ -144,7 +166,7 @@ export const judges = {
     const maps = by(history, 'mapped').flatMap((mapped) => {
       const { id, how, message = '' } = mapped;
       const isLost = how === 'FailedPreconditionError' && mayLose(history, plan, mapped);
-      const isFine = how === 'ok' || isLost;
+      const isFine = how === 'ok' || isLost || wasStopped(history, mapped.at);
       return isFine || (losses > RETRIES && how === 'UnavailableError')
         ? []
         : [`${id}: ${how} ${message}`];
@@ -224,6 +246,7 @@ export const judges = {
   worksOn(history, plan) {
     return by(history, 'work fails')
       .filter((each) => !(each.how === 'FailedPreconditionError' && mayLose(history, plan, each)))
+      .filter((each) => !(each.how === 'CancelledError' && wasStopped(history, each.at)))
       .map(({ place, kind, how, message }) => `${place}: ${kind}: ${how} ${message}`);
   },
 
@@ -257,23 +280,27 @@ export const judges = {
   doctorKnows(history, plan) {
     const calm = by(history, 'calm')[0]?.at ?? 0;
     if (plan.steps.filter(({ kind }) => kind === 'program').length > 1) return [];
-    const serving = servingOf(history);
-    const isServed = (from, to) => serving.some(([since, until]) => since < to && until > from);
+    const isServed = (from, to, needs = 0) => {
+      const serving = servingOf(history, (name) => amountOf(plan, name) >= needs);
+      return serving.some(([since, until]) => since < to && until > from);
+    };
     const isWrong = (from, to) =>
       troubles(history, plan).some(([begins, ends]) => begins < to && ends > from);
     const calls = [...callsOf(history).values()];
-    // The place of a worker that has died stays 'lost' until another takes it.
-    const hasLost = by(history, 'dies').length > 0;
     const endsAt = by(history, 'is done')[0]?.at ?? Number.POSITIVE_INFINITY;
     return by(history, 'doctor').flatMap(({ at, from, problems }) => {
       const waits = calls.some(
-        (call) => call.at < from - NOTICE_MS && call.settled.every((each) => each.at > at),
+        (call) =>
+          call.at < from - NOTICE_MS &&
+          call.settled.every((each) => each.at > at) &&
+          !isServed(from - NOTICE_MS, at, call.needs),
       );
-      if (waits && !isServed(from - NOTICE_MS, at) && problems.length === 0) {
+      if (waits && problems.length === 0) {
         return [`nothing at ${at}, and calls wait for nobody`];
       }
       const isWell =
-        !hasLost &&
+        !waits &&
+        !wasStopped(history, at) &&
         from > calm + RECOVERY_MS &&
         !isWrong(from, at) &&
         isServed(from, at) &&
@@ -283,7 +310,8 @@ export const judges = {
   },
 
   /** Some time after the last fault one program has the cluster, and the others know it. */
-  hasOneHolder(history) {
+  hasOneHolder(history, plan) {
+    if (areApart(plan)) return [];
     const calm = by(history, 'calm')[0]?.at ?? 0;
     // From its first to its last success a program has the cluster.
     const holders = new Map();
@@ -323,14 +351,153 @@ export const judges = {
     return found;
   },
 
+  /** Programs that hold a key each are told, and so is who asks the doctor. */
+  tellsOfTwo(history, plan) {
+    if (!areApart(plan)) return [];
+    const [one, two] = plan.steps.filter(({ kind }) => kind === 'program');
+    const wrong = troubles(history, plan).map(([, to]) => to);
+    const from = Math.max(two.at + RECOVERY_MS, ...wrong);
+    const to = two.at + two.ms;
+    if (from >= to) return [];
+    const isTold = ({ name }) =>
+      history.some(
+        ({ what, code, place, at }) =>
+          what === 'warning' && code === 'ALLSTOP_TWO_COORDINATORS' && place === name && at <= from,
+      );
+    const looks = by(history, 'doctor').filter((each) => each.from >= from && each.at < to);
+    const blind = looks.filter(
+      ({ problems }) => !problems.some((each) => each.startsWith('coordinators')),
+    );
+    return [
+      ...[one, two].filter((each) => !isTold(each)).map(({ name }) => `${name} is not told`),
+      ...blind.map(({ at }) => `the doctor is not told at ${at}`),
+    ];
+  },
+
+  /** A stop has one record, everywhere; the program throws its error. */
+  stopsOnce(history, plan) {
+    const asked = by(history, 'stops');
+    if (asked.length === 0) return [];
+    const ends = by(history, 'stopped');
+    if (ends.length === 0 && by(history, 'is done').some(({ isLost }) => !isLost)) {
+      return ['a stop that nobody has heard of'];
+    }
+    return ends.flatMap(({ place, at, record, of, everywhere }) => {
+      const isWrong = troubles(history, plan).some(([from, to]) => from < at && to > at);
+      const others = Object.entries(everywhere).filter(([, each]) => each !== record);
+      const thrown = by(history, 'stop thrown').filter((each) => each.place === place);
+      return [
+        ...(asked.some(({ id }) => id === of) ? [] : [`${place} has the stop ${of}`]),
+        ...(isWrong ? [] : others.map(([name, each]) => `${name} has the stop ${each}`)),
+        ...(thrown.length === 1 && thrown[0].message === of
+          ? []
+          : [`${place} does not throw ${of}`]),
+      ];
+    });
+  },
+
+  /** A resource is had by no more functions at once than there is of it. */
+  keepsResources(history, plan) {
+    const found = [];
+    /** By process, by the thread and the call: how much it has. */
+    const had = new Map();
+    for (const { what, place, name, id, needs } of history) {
+      const process = processOf(place);
+      const key = `${place} ${id}`;
+      if (what === 'begins' && needs !== undefined) {
+        const own = had.get(process) ?? new Map();
+        had.set(process, own.set(key, needs));
+        const sum = [...own.values()].reduce((total, each) => total + each, 0);
+        const most = amountOf(plan, process);
+        if (sum > most) found.push(`${process} uses ${sum} of ${most} for ${id}`);
+      } else if (what === 'frees') had.get(process)?.delete(key);
+      else if (what === 'dies' || what === 'exits') had.delete(name);
+      else if (what === 'thread ends') {
+        const own = had.get(processOf(name));
+        for (const each of own?.keys() ?? []) if (each.startsWith(`${name} `)) own.delete(each);
+      }
+    }
+    return found;
+  },
+
+  /** An item of a data set is given once, in order; a generator is ended once. */
+  drawsOnce(history) {
+    const found = [];
+    const next = new Map();
+    for (const { what, made, number } of history) {
+      if (what === 'makes') next.set(made, 0);
+      if (what !== 'draws') continue;
+      if (number < (next.get(made) ?? 0)) found.push(`${made} gives ${number} again`);
+      next.set(made, number + 1);
+    }
+    for (const { made, place, at } of by(history, 'makes')) {
+      const returns = by(history, 'returns').filter((each) => each.made === made).length;
+      const process = processOf(place);
+      const isOver = history.some(
+        (each) => each.what === 'session-over' && each.place === process && each.at > at,
+      );
+      const hasDied = by(history, 'dies').some(({ name }) => name === process);
+      if (returns > 1) found.push(`${made} is ended ${returns} times`);
+      if (returns === 0 && isOver && !hasDied) found.push(`${made} of ${place} is never ended`);
+    }
+    return found;
+  },
+
+  /** The error of a scheduled function is thrown once, and after a join all have settled. */
+  joinsAll(history) {
+    const calls = [...callsOf(history).values()].filter(({ kind }) =>
+      ['scheduled', 'failing'].includes(kind),
+    );
+    const found = [];
+    for (const { at, place } of by(history, 'joins')) {
+      const open = calls.filter(
+        (call) =>
+          call.place === place && call.at < at && call.settled.every((each) => each.at > at),
+      );
+      if (open.length > 0) found.push(`${place} has joined, and not ${open[0].id}`);
+    }
+    for (const { id, place } of calls.filter(({ kind }) => kind === 'failing')) {
+      const thrown = by(history, 'throws').filter((each) => each.message === id).length;
+      const isDone = by(history, 'joins').some((each) => each.place === place);
+      if (thrown > 1 || (thrown === 0 && isDone)) found.push(`${id} is thrown ${thrown} times`);
+    }
+    const others = by(history, 'throws').filter(({ how }) => how === 'TypeError');
+    return [...found, ...others.map(({ message }) => `thrown: ${message}`)];
+  },
+
+  /** What waits has its turn, whatever comes after it. */
+  nobodyStarves(history, plan) {
+    if (plan.steps.filter(({ kind }) => kind === 'program').length > 1) return [];
+    const works = plan.steps.flatMap(({ works: own = [] }) => own);
+    const mostMs = works.reduce((sum, { count = 0, ms = 1_000 }) => sum + count * ms, 0);
+    const serving = servingOf(history);
+    const wrong = troubles(history, plan);
+    const sharedMs = (spans, from, to) =>
+      spans.reduce((sum, [since, until]) => {
+        return sum + Math.max(0, Math.min(until, to) - Math.max(since, from));
+      }, 0);
+    return [...callsOf(history).values()].flatMap(({ id, at, needs, settled }) => {
+      const to = settled[0]?.at;
+      if (to === undefined || needs !== undefined) return [];
+      const firstServed = Math.min(
+        ...serving.filter(([, until]) => until > at).map(([since]) => since),
+      );
+      const from = Math.max(at, firstServed);
+      const waited = to - from - sharedMs(wrong, from, to);
+      return waited > mostMs + RECOVERY_MS ? [`${id} has waited ${Math.round(waited)} ms`] : [];
+    });
+  },
+
   /** Every program comes to its end. */
   ends(history) {
     return by(history, 'unfinished').map(({ error }) => error);
   },
 
   /** Nothing is thrown that nobody catches, and nobody is warned of what is right. */
-  isQuiet(history) {
-    const warnings = by(history, 'warning').filter(({ code }) => code !== 'ALLSTOP_NO_WORKER');
+  isQuiet(history, plan) {
+    const isRight = ({ code }) =>
+      code === 'ALLSTOP_NO_WORKER' || (code === 'ALLSTOP_TWO_COORDINATORS' && areApart(plan));
+    const warnings = by(history, 'warning').filter((warning) => !isRight(warning));
     return [...by(history, 'uncaught'), ...warnings].map(
       ({ place, what, error, message }) => `${place}: ${what} ${error ?? message}`,
     );

@@ -12,8 +12,16 @@ const event = (at: number, place: string, what: string, facts: object = {}): Eve
 });
 
 const program = (name: string, at: number) => ({ kind: 'program', name, at });
-const node = { kind: 'node', name: 'n1', at: 0 };
+const node = { kind: 'node', name: 'n1', at: 0, resources: { gpu: 2 } };
 const alone: Plan = { steps: [node, program('p1', 0)] };
+/** Each has a JetStream of its own; they live side by side from 9 s to 39 s. */
+const apart: Plan = {
+  steps: [
+    node,
+    { ...program('p1', 0), domain: 'hub' },
+    { ...program('p2', 9_000), domain: 'leaf', ms: 30_000 },
+  ],
+};
 const rivals: Plan = { steps: [node, program('p1', 0), program('p2', 9_000)] };
 
 const call = (
@@ -53,11 +61,26 @@ const history = (...more: Event[]): Event[] => [
   event(120, 'p1', 'saves', { save: 's1', done: 3 }),
   event(121, 'p1', 'saved', { save: 's1' }),
   event(122, 'world', 'stored', { by: 'p1', subject: '$KV.allstop_c.run' }),
+  ...call('p1/7', 130, 'scheduled', { is: 4 }, { how: 'ok', value: 4 }),
+  ...call('p1/8', 130, 'failing', { is: 4 }, { how: 'RangeError', message: 'p1/8' }),
+  event(141, 'p1', 'throws', { how: 'RangeError', message: 'p1/8' }),
+  event(142, 'p1', 'joins'),
+  event(150, 'n1/t1', 'makes', { made: 'd1' }),
+  event(151, 'n1/t2', 'draws', { made: 'd1', number: 0 }),
+  event(152, 'n1/t3', 'draws', { made: 'd1', number: 1 }),
+  event(160, 'n1/t1', 'begins', { id: 'g1', attempt: 1, needs: 1 }),
+  event(160, 'n1/t2', 'begins', { id: 'g2', attempt: 1, needs: 1 }),
+  event(170, 'n1/t1', 'frees', { id: 'g1' }),
+  event(171, 'world', 'thread ends', { name: 'n1/t2' }),
+  event(172, 'n1/t1', 'begins', { id: 'g3', attempt: 1, needs: 2 }),
+  event(173, 'n1/t1', 'frees', { id: 'g3' }),
   ...more,
   event(10_000, 'world', 'calm'),
   event(40_000, 'doc', 'doctor', { from: 39_900, problems: [] }),
   ...call('p1/6', 50_000, 'run', { is: 4 }, { how: 'ok', value: 4 }),
   event(60_000, 'p1', 'is done'),
+  event(60_005, 'n1/t1', 'returns', { made: 'd1' }),
+  event(60_006, 'n1', 'session-over'),
   event(60_010, 'world', 'exits', { name: 'p1' }),
   event(60_020, 'world', 'over', { clients: [2] }),
 ];
@@ -69,6 +92,16 @@ const without = (what: string, id: string): Event[] =>
 
 const lost = { how: 'FailedPreconditionError', message: 'taken over' };
 const crash = { kind: 'serverCrash', name: 's1', at: 1_000, ms: 500 };
+/** A program that is stopped, with what it and the threads of its workers know of that. */
+const stopped = (everywhere: object, of = 'p1/s', thrown = of): Event[] =>
+  history(
+    event(200, 'p1', 'stops', { id: 'p1/s' }),
+    event(9_000, 'p1', 'stopped', { record: 'r', of, everywhere }),
+    event(9_001, 'p1', 'stop thrown', { how: 'RangeError', message: thrown }),
+  );
+const warning = (at: number, place: string): Event =>
+  event(at, place, 'warning', { code: 'ALLSTOP_TWO_COORDINATORS' });
+const two = event(26_000, 'doc', 'doctor', { from: 25_900, problems: ['coordinators c: 2'] });
 const rival = (at: number): Event[] => call('p2/1', at, 'run', { is: 4 }, { how: 'ok', value: 4 });
 
 const wrong: Record<string, [what: string, history: Event[], plan?: Plan][]> = {
@@ -143,6 +176,62 @@ const wrong: Record<string, [what: string, history: Event[], plan?: Plan][]> = {
       rivals,
     ],
   ],
+  tellsOfTwo: [
+    ['a program that is not told', history(warning(9_500, 'p1'), two), apart],
+    ['one that is told late', history(warning(9_500, 'p1'), warning(25_000, 'p2'), two), apart],
+    [
+      'a doctor that sees one alone',
+      [
+        ...history(warning(9_500, 'p1'), warning(9_600, 'p2')),
+        event(30_000, 'doc', 'doctor', { from: 29_900, problems: [] }),
+      ],
+      apart,
+    ],
+  ],
+  stopsOnce: [
+    ['a thread that has not heard of the stop', stopped({ 'n1/t1': 'none' })],
+    ['two records of one stop', stopped({ 'n1/t1': 'r', 'n1/t2': 'other' })],
+    ['a stop that nobody has asked for', stopped({ 'n1/t1': 'r' }, 'p1/other')],
+    ['another error that is thrown', stopped({ 'n1/t1': 'r' }, 'p1/s', 'other')],
+    ['a stop that is lost', history(event(200, 'p1', 'stops', { id: 'p1/s' }))],
+  ],
+  keepsResources: [
+    [
+      'more than there is',
+      history(
+        ...['g4', 'g5', 'g6'].map((id) =>
+          event(200, 'n1/t1', 'begins', { id, attempt: 1, needs: 1 }),
+        ),
+      ),
+    ],
+    ['a node that has none', history(event(200, 'n2/t1', 'begins', { id: 'g4', needs: 1 }))],
+  ],
+  drawsOnce: [
+    ['an item twice', history(event(200, 'n1/t1', 'draws', { made: 'd1', number: 1 }))],
+    ['a generator that is ended twice', history(event(200, 'n1/t1', 'returns', { made: 'd1' }))],
+    ['one that is never ended', history(event(200, 'n1/t1', 'makes', { made: 'd2' }))],
+  ],
+  joinsAll: [
+    [
+      'a call that goes on after the join',
+      history(
+        event(200, 'p1', 'calls', { id: 'p1/9', kind: 'scheduled' }),
+        event(201, 'p1', 'joins'),
+      ),
+    ],
+    ['an error that is thrown twice', history(event(200, 'p1', 'throws', { message: 'p1/8' }))],
+    ['one that is never thrown', history().filter(({ what }) => what !== 'throws')],
+    ['another error', history(event(200, 'p1', 'throws', { how: 'TypeError', message: 'x' }))],
+  ],
+  nobodyStarves: [
+    [
+      'a call that waits while others are served',
+      history(
+        event(200, 'p1', 'calls', { id: 'p1/9', kind: 'run', is: 1 }),
+        event(16_000, 'p1', 'settles', { id: 'p1/9', how: 'ok', value: 1 }),
+      ),
+    ],
+  ],
   ends: [
     ['a program that does not end', history(event(200, 'world', 'unfinished', { error: 'late' }))],
   ],
@@ -203,8 +292,15 @@ const wrong: Record<string, [what: string, history: Event[], plan?: Plan][]> = {
       'a doctor who sees nothing',
       [
         ...history(event(150, 'world', 'dies', { name: 'n1', why: 'kill -9' })),
-        event(61_000, 'p1', 'calls', { id: 'p1/8', kind: 'run' }),
+        event(61_000, 'p1', 'calls', { id: 'p1/w', kind: 'run' }),
         event(70_000, 'doc', 'doctor', { from: 69_900, problems: [] }),
+      ],
+    ],
+    [
+      'a doctor who does not see what nobody has',
+      [
+        ...history(event(150, 'p1', 'calls', { id: 'p1/w', kind: 'run', needs: 3 })),
+        event(50_500, 'doc', 'doctor', { from: 50_000, problems: [] }),
       ],
     ],
     [
@@ -222,6 +318,8 @@ test('accept what goes right', () => {
     event(500, 'world', 'stored', { by: 'p2', subject: '$KV.allstop_c.run' }),
   ).filter(({ id, at }) => id !== 'p1/6' && at !== 60_000);
   assert.deepEqual(judge(taken, rivals), []);
+  assert.deepEqual(judge(stopped({ 'n1/t1': 'r', 'n1/t2': 'r' }), alone), []);
+  assert.deepEqual(judge(history(warning(9_500, 'p1'), warning(9_600, 'p2'), two), apart), []);
 });
 
 test('have each a history that only they reject', () => {

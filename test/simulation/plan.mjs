@@ -88,6 +88,7 @@ const faults = {
     ms: dice.one([-1, 1]) * dice.number(1_000, 3_600_000),
   }),
   secret: (dice) => ({ secret: `secret ${dice.number(0, 1_000)}` }),
+  full: (dice) => ({ ms: dice.number(500, 15_000) }),
 };
 
 /** Adds faults to the plan, of these kinds. */
@@ -205,6 +206,96 @@ const acts = {
       steps.push({ kind: 'serverCrash', name: dice.one(servers), at: someTime(dice), ms });
     }
   },
+
+  /** The cluster is stopped, by the program, by functions, or by both at once. */
+  stop(scene) {
+    const { dice, works: own } = scene;
+    const at = someTime(dice);
+    for (let left = dice.one([1, 1, 2, 3]); left > 0; left -= 1) {
+      own.push({ kind: 'stop', at: at + dice.one([0, 1, 300]), isRemote: dice.is(0.7) });
+    }
+    storm(scene, 3, ['crash', 'freeze', 'cut', 'slow', 'serverCrash']);
+  },
+
+  /** Some nodes, and perhaps the program, are behind a leaf link. */
+  edge(scene) {
+    const { dice, around, steps } = scene;
+    scene.leafs = [{ name: 'l1', domain: dice.is(0.5) ? 'leaf' : undefined }];
+    const isFar = dice.is(0.4);
+    // A leaf that has no JetStream leads to one: only a name of that one tells it from none at all.
+    const isNamed = isFar || scene.leafs[0].domain !== undefined || dice.is(0.5);
+    scene.domain = isNamed ? 'hub' : undefined;
+    for (const step of steps) {
+      if (step.kind === 'node' && dice.is(0.6)) step.servers = ['l1'];
+    }
+    scene.p1 = { domain: scene.domain, ...(isFar && { servers: ['l1'] }) };
+    if (dice.is(0.6)) {
+      const ms = dice.number(200, 20_000);
+      steps.push({ kind: 'cut', at: someTime(dice), from: 'l1', to: 's1', ms });
+    }
+    storm(scene, 3, ['crash', 'freeze', 'slow', 'serverCrash']);
+    around.servers.push('l1');
+    storm(scene, 2, ['serverCrash']);
+  },
+
+  /** Two programs of one name, each with a JetStream of its own; the older one lives longer. */
+  domains(scene) {
+    const { dice, steps } = scene;
+    scene.domain = 'hub';
+    scene.leafs = [{ name: 'l1', domain: 'leaf' }];
+    scene.p1 = { domain: 'hub' };
+    for (const step of steps) if (dice.is(0.4)) step.servers = ['l1'];
+    const at = dice.number(4_000, 15_000);
+    const ms = dice.number(18_000, 30_000);
+    const own = [{ kind: 'hold', at: 0, lastsMs: ms }];
+    const p2 = { kind: 'program', name: 'p2', servers: ['l1'], domain: 'leaf', replicas: 1 };
+    steps.push({ ...p2, at, ms, works: own });
+    if (dice.is(0.5)) {
+      const cut = { kind: 'cut', at: at - dice.number(0, 400), from: 'l1', to: 's1' };
+      steps.push({ ...cut, ms: dice.number(500, 10_000) });
+    }
+  },
+
+  /** Some nodes have a resource, or none has. */
+  resources(scene) {
+    const { dice, steps, works: own } = scene;
+    const hasNone = dice.is(0.3);
+    for (const step of steps) {
+      if (step.kind === 'node' && !hasNone && dice.is(0.6)) {
+        step.resources = { gpu: dice.number(1, 4) };
+      }
+    }
+    const most = Math.max(...steps.map(({ resources }) => resources?.gpu ?? 0));
+    if (most === 0) {
+      const slots = dice.number(1, 3);
+      steps.push({ kind: 'node', name: 'late', at: 40_000, slots, resources: { gpu: 2 } });
+    }
+    const work = { count: dice.number(5, 20), ms: dice.one([50, 500, 3_000]) };
+    for (const needs of [1, Math.max(1, most)]) {
+      own.push({ kind: 'needy', at: dice.number(500, 8_000), everyMs: 100, needs, ...work });
+    }
+    if (most > 0) storm(scene, 3);
+  },
+
+  /** Each worker has a data set. */
+  datasets(scene) {
+    const { dice, works: own } = scene;
+    for (let left = dice.number(1, 3); left > 0; left -= 1) {
+      const [count, items] = [dice.number(10, 60), dice.one([3, 20, 1_000])];
+      own.push({ kind: 'draws', at: dice.number(500, 9_000), count, everyMs: 200, items });
+    }
+    storm(scene, 3, ['crash', 'freeze', 'cut', 'slow', 'serverCrash', 'jump']);
+  },
+
+  /** Functions that are scheduled, and joined; one may fail. */
+  schedules(scene) {
+    const { dice, works: own } = scene;
+    const count = dice.number(5, 60);
+    const failing = dice.is(0.5) ? dice.number(0, count) : undefined;
+    const work = { count, everyMs: dice.one([0, 50, 400]), ms: dice.one([1, 100, 800]), failing };
+    own.push({ kind: 'schedules', at: dice.number(500, 9_000), ...work });
+    storm(scene, 4);
+  },
 };
 
 const USUAL = ['storm', 'storm', 'storm'];
@@ -223,15 +314,17 @@ export function planOf(seed) {
   const own = Array.from({ length: dice.number(1, 5) }, () => workOf(dice));
   const around = { nodes, machines: [...nodes, 'p1'], servers };
   const act = dice.one([...Object.keys(acts), ...USUAL]);
-  const scene = { dice, around, steps, works: own };
+  const scene = { dice, around, steps, works: own, p1: {} };
   acts[act](scene);
   own.push({ kind: 'hold', at: 0 });
-  const p1 = { kind: 'program', name: 'p1', at: dice.number(0, 2_000), works: own };
+  const p1 = { kind: 'program', name: 'p1', at: dice.number(0, 2_000), works: own, ...scene.p1 };
   steps.push(scene.isApart ? { ...p1, servers: servers.slice(0, 1) } : p1);
   const calm = Math.max(...steps.map(({ kind, at, ms = 0 }) => (kind === 'jump' ? at : at + ms)));
   const untilMs = Math.max(WORKS_TO_MS, calm + AFTER_MS);
-  for (const work of steps.flatMap(({ works: all = [] }) => all)) {
-    if (work.kind === 'hold') work.untilMs = untilMs;
+  for (const { at, works: all = [] } of steps) {
+    for (const work of all) {
+      if (work.kind === 'hold') work.untilMs = work.lastsMs ? at + work.lastsMs : untilMs;
+    }
   }
   steps.push({
     kind: 'doctor',
@@ -240,5 +333,6 @@ export function planOf(seed) {
     everyMs: dice.number(3_000, 9_000),
     untilMs,
   });
-  return { seed: String(seed), act, servers: count, replicas: count, steps };
+  const { leafs, domain } = scene;
+  return { seed: String(seed), act, servers: count, replicas: count, leafs, domain, steps };
 }

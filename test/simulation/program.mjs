@@ -1,6 +1,7 @@
 /** The program of the simulation: it calls functions of the cluster, and tells what came of it. */
 
 import { tell } from './history.mjs';
+import { stopsOf } from './workers.mjs';
 
 const PROBE_MS = 1_000;
 const KEYED_MS = 100;
@@ -19,11 +20,19 @@ class Program {
   #count = 0;
   /** This program has learnt that another has the cluster. */
   #isLost = false;
+  #isStopped = false;
 
   constructor(cluster, Checkpoint, time) {
     this.#cluster = cluster;
     this.#Checkpoint = Checkpoint;
     this.#time = time;
+    cluster.coordinator.signal.addEventListener('abort', () => {
+      this.#isStopped = true;
+    });
+  }
+
+  get #isOver() {
+    return this.#isLost || this.#isStopped;
   }
 
   get #id() {
@@ -48,7 +57,7 @@ class Program {
 
   async #every(count, everyMs, make) {
     const all = [];
-    for (let at = 0; at < count && !this.#isLost; at += 1) {
+    for (let at = 0; at < count && !this.#isOver; at += 1) {
       all.push(make(at));
       if (everyMs > 0) await this.#time.sleep(everyMs);
     }
@@ -61,6 +70,70 @@ class Program {
         is: number * number,
       }),
     );
+  }
+
+  /** Calls that need so much of a resource. */
+  async needy({ count, everyMs, ms, needs }) {
+    const resources = { gpu: needs };
+    await this.#every(count, everyMs, (number) =>
+      this.#call(
+        'run',
+        (id) => this.#cluster.run('square', [{ id, number, ms, needs }], { resources }),
+        { is: number * number, needs },
+      ),
+    );
+  }
+
+  /** Draws from a data set of each worker. */
+  async draws({ count, everyMs, items }) {
+    const iterator = this.#cluster.createPerWorkerDataset('numbers', [{ count: items }]).iterator();
+    await this.#every(count, everyMs, () =>
+      this.#call('draw', (id) => this.#cluster.run('draw', [{ id }, iterator])),
+    );
+  }
+
+  /** Schedules functions, of which one may fail, and joins them. */
+  async schedules({ count, everyMs, ms, failing }) {
+    const all = [];
+    const thrown = (error) => {
+      if (error?.name === 'FailedPreconditionError') this.#isLost = true;
+      tell('throws', facts(error));
+    };
+    for (let number = 0; number < count && !this.#isOver; number += 1) {
+      const id = this.#id;
+      const isBad = number === failing;
+      const args = [{ id, number, ms }];
+      try {
+        const value = await this.#cluster.schedule(isBad ? 'fail' : 'square', args);
+        const kind = isBad ? 'failing' : 'scheduled';
+        tell('calls', { id, kind, is: number * number });
+        all.push(
+          value.fetch().then(
+            (result) => tell('settles', { id, how: 'ok', value: result }),
+            (error) => tell('settles', { id, ...facts(error) }),
+          ),
+        );
+      } catch (error) {
+        thrown(error);
+      }
+      if (everyMs > 0) await this.#time.sleep(everyMs);
+    }
+    // The error of a function is thrown once.
+    for (let left = 2; left > 0 && !this.#isOver; left -= 1) {
+      await this.#cluster.join().then(() => tell('joins'), thrown);
+    }
+    await Promise.all(all);
+  }
+
+  /** Stops the cluster: this program does, or a function. */
+  async stop({ isRemote }) {
+    if (isRemote) {
+      await this.#call('stop', (id) => this.#cluster.run('stop', [{ id }]));
+      return;
+    }
+    const id = this.#id;
+    tell('stops', { id });
+    this.#cluster.coordinator.requestStop(new RangeError(id));
   }
 
   async cancelled({ count, everyMs, ms, afterMs }) {
@@ -151,7 +224,7 @@ class Program {
     while (done < count) {
       const add = (id) => this.#cluster.run('add', [{ id, name, ms: 5 }]);
       await this.#call('step', add);
-      if (this.#isLost) return;
+      if (this.#isOver) return;
       done += 1;
       if (done % 3 === 0) {
         save = this.#id;
@@ -167,6 +240,10 @@ class Program {
   /** Calls a function now and then, as long as this program has the cluster. */
   async hold({ untilMs }) {
     while (this.#time.ms < untilMs && !this.#isLost) {
+      if (this.#isStopped) {
+        await this.#time.sleep(untilMs - this.#time.ms);
+        break;
+      }
       const run = (id) => this.#cluster.run('square', [{ id, number: 2, ms: 5 }]);
       await this.#call('probe', run, { is: 4 });
       await this.#time.sleep(PROBE_MS);
@@ -183,14 +260,25 @@ class Program {
         });
       }),
     );
+    if (this.#isStopped && !this.#isLost) await this.#join();
     tell('is done', { isLost: this.#isLost });
+  }
+
+  /** What everybody knows of the stop, and what is thrown here. */
+  async #join() {
+    const { id, error } = this.#cluster.coordinator.stopRecord;
+    tell('stopped', { record: id, of: error?.message, everywhere: stopsOf() });
+    await this.#cluster.coordinator.join().then(
+      () => tell('stop thrown', { how: 'ok' }),
+      (thrown) => tell('stop thrown', facts(thrown)),
+    );
   }
 }
 
 export async function runProgram({ allstop, strategy, works, time }) {
   const { Checkpoint, ClusterCoordinator, NatsStrategy, NatsResults } = allstop;
-  const { servers, connect, replicas } = strategy;
-  const results = new NatsResults({ servers, connect, bucket: 'results', replicas });
+  const { servers, connect, jetstream, replicas } = strategy;
+  const results = new NatsResults({ servers, connect, jetstream, bucket: 'results', replicas });
   const cluster = new ClusterCoordinator(new NatsStrategy(strategy), { results });
   for (const event of ['disconnected', 'reconnected', 'workerLost', 'workerRestored']) {
     cluster.on(event, () => tell(event));

@@ -106,6 +106,8 @@ async function runSeeds() {
     for (const [judge, text] of violations.slice(0, 5)) console.log(`  ${judge}: ${text}`);
     if (values.show) continue;
     console.log('The shortest plan that has it:');
+    const { steps: _, ...around } = plan;
+    console.log(`  ${JSON.stringify(around)}`);
     for (const step of plan.steps) console.log(`  ${JSON.stringify(step)}`);
     console.log('Its history:');
     console.log(story.map((line) => `  ${line}`).join('\n'));

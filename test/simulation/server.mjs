@@ -305,15 +305,25 @@ export class Server {
 
   /** Whether this server reaches the other one, now, at once or through a third. */
   reaches(other) {
-    const way = this.#routes.get(other) ?? this.#leafs.get(other);
-    if (way !== undefined) return this.isUp && other.isUp && way.isOpen;
-    const hubs = [...this.#leafs.keys()].filter((each) => this.reaches(each));
-    return hubs.some((hub) => hub.#routes.has(other) && hub.reaches(other));
+    if (this.#wayOf(other) !== undefined) return this.#isLinked(other);
+    return this.#near.some((each) => this.#isLinked(each) && each.#isLinked(other));
+  }
+
+  #wayOf(other) {
+    return this.#routes.get(other) ?? this.#leafs.get(other);
+  }
+
+  #isLinked(other) {
+    return this.isUp && other.isUp && this.#wayOf(other)?.isOpen === true;
+  }
+
+  get #near() {
+    return [...this.#routes.keys(), ...this.#leafs.keys()];
   }
 
   get #peers() {
-    const near = [...this.#routes.keys(), ...this.#leafs.keys()];
-    const far = near.flatMap((each) => [...each.#routes.keys(), ...each.#leafs.keys()]);
+    const near = this.#near;
+    const far = near.flatMap((each) => each.#near);
     return [...new Set([...near, ...far])].filter((each) => each !== this && this.reaches(each));
   }
 

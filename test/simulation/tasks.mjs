@@ -1,30 +1,71 @@
 /** The functions of the simulated cluster: each tells the history when it begins and ends. */
 
-import { tell } from './history.mjs';
+import { history, tell } from './history.mjs';
 
 /** The package under test: the simulation has put it here. */
-const { currentCall } = globalThis[Symbol.for('allstop:simulation')];
+const { coordinator, crashHere, currentCall } = globalThis[Symbol.for('allstop:simulation')];
 
 const sleep = (ms, signal) =>
   new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
     setTimeout(resolve, ms);
     signal.addEventListener('abort', () => reject(signal.reason));
   });
 
-/** Takes `ms`, and gives the square of the number. */
-export async function square({ id, number, ms }) {
+/** Takes `ms`, and gives the square of the number. `needs`: what it has of a resource meanwhile. */
+export async function square({ id, number, ms, needs }) {
+  const { attempt, signal } = currentCall();
+  tell('begins', { id, attempt, needs });
+  try {
+    await sleep(ms, signal);
+  } finally {
+    if (needs !== undefined) tell('frees', { id });
+  }
+  tell('ends', { id, attempt });
+  return number * number;
+}
+
+/** Fails after `ms`. */
+export async function fail({ id, ms }) {
   const { attempt, signal } = currentCall();
   tell('begins', { id, attempt });
   await sleep(ms, signal);
   tell('ends', { id, attempt });
-  return number * number;
+  throw new RangeError(id);
+}
+
+/** Stops the cluster. */
+export async function stop({ id }) {
+  const { attempt, signal } = currentCall();
+  tell('begins', { id, attempt });
+  tell('stops', { id });
+  coordinator().requestStop(new RangeError(id));
+  await sleep(60_000, signal);
+}
+
+/** A data set: numbered items of this generator alone. */
+export function* numbers({ count }) {
+  const made = `d${history().length}`;
+  tell('makes', { made });
+  try {
+    for (let number = 0; number < count; number += 1) yield { made, number };
+  } finally {
+    tell('returns', { made });
+  }
+}
+
+/** Takes the next item of its worker's iterator. */
+export async function draw({ id }, iterator) {
+  tell('begins', { id, attempt: currentCall().attempt });
+  const { value, done } = await iterator.next();
+  if (!done) tell('draws', { id, ...value });
 }
 
 /** Ends the process of its worker, whenever it runs. */
 export async function poison({ id }) {
   const { attempt } = currentCall();
   tell('begins', { id, attempt });
-  globalThis[Symbol.for('allstop:simulation')].crashHere();
+  crashHere();
   await new Promise(() => {});
 }
 

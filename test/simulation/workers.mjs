@@ -6,6 +6,7 @@
 import { EventEmitter } from 'node:events';
 import { syncBuiltinESMExports } from 'node:module';
 import workerThreads from 'node:worker_threads';
+import { tell } from './history.mjs';
 import { Place } from './time.mjs';
 
 const START_MS = 20;
@@ -26,6 +27,14 @@ export function threadsEnd() {
   threads.clear();
   coordinators.clear();
 }
+
+/** What each thread that lives knows of a stop, by its name. */
+export const stopsOf = () =>
+  Object.fromEntries(
+    [...threads]
+      .filter(([place]) => !place.isDead)
+      .map(([{ name }, { coordinator }]) => [name, coordinator?.stopRecord?.id ?? 'none']),
+  );
 
 /** One end of the channel between a thread and the one that has started it. */
 class Port extends EventEmitter {
@@ -116,6 +125,7 @@ class SimulatedWorker extends EventEmitter {
     if (this.#isOver) return;
     this.#isOver = true;
     threads.delete(this.#place);
+    tell('thread ends', { name: this.#place.name });
     this.#place.kill();
     this.#tell('exit', exitCode);
   }
