@@ -194,12 +194,14 @@ export class NodeCalls implements Taker {
   /**
    * Returns all calls to the queue, in their old order, as the node counts as lost. The first
    * calls, one for each of the `slots`, count as running. Of those that were sent in advance nobody
-   * can tell: a thread takes several, and another thread later ones.
+   * can tell: a thread takes several, and another thread later ones. `lives`: the node has ended them
+   * itself, so none has killed it.
    */
-  giveUp(slots: number, cause: Error): void {
+  giveUp(slots: number, cause: Error, lives: boolean): void {
     this.#cancelled.clear();
     const first = new Set(this.#sent.newestFirst().slice(-slots));
-    const fateOf = (sent: Sent): Fate => (first.has(sent) ? 'running' : 'unsure');
+    const [began, mayHave]: Fate[] = lives ? ['ended', 'sent'] : ['running', 'unsure'];
+    const fateOf = (sent: Sent): Fate => (first.has(sent) ? began : mayHave) as Fate;
     for (const { call, fate } of inOrderOfReturn(this.#sent, fateOf)) {
       if (this.#givenUp.has(call)) continue;
       this.#givenUp.set(call, fate);

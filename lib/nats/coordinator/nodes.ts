@@ -256,8 +256,8 @@ export class Nodes {
           this.staying.some(({ status }) => status.functions?.includes(name) === true),
       },
     );
-    this.#tasks.add(task);
-    task.beginSession(session);
+    const isSpare = this.#tasks.add(task) || task.phase === 'left';
+    task.beginSession(session, isSpare);
     this.#sessions.set(id, session);
     this.#byNode.set(info.node, session);
     log('%s: %s:%d is %s (pid %d)', cluster, task.job, task.index, info.host, info.pid);
@@ -445,7 +445,9 @@ export class Nodes {
   }
 
   /** The node counts as lost: its task is free, and its calls are queued again. */
-  #setAway(session: Session, { how, remedy }: Loss, cause?: unknown): void {
+  #setAway(session: Session, loss: Loss, cause?: unknown): void {
+    const { how, remedy } = loss;
+    const lives = loss === lost.leftSession;
     const wasReady = session.status.phase === 'ready' || session.isLeaving;
     if (!session.note('away')) return;
     const { dispatcher, servers, cluster, failIfHeld } = this.#options;
@@ -456,11 +458,11 @@ export class Nodes {
     const task = this.#tasks.named(session);
     const name = `${info.job}:${index}`;
     if (task.session !== session) {
-      session.giveUp(new UnavailableError(`Worker ${name} ${how}`));
+      session.giveUp(new UnavailableError(`Worker ${name} ${how}`), lives);
       dispatcher.wake();
       return;
     }
-    const hasLeft = how === lost.hasLeft.how;
+    const hasLeft = loss === lost.hasLeft;
     if (!hasLeft) this.#lost += 1;
     const error = new UnavailableError(
       `Worker ${name} (${info.host}, pid ${info.pid}) ${how}`,
@@ -469,9 +471,10 @@ export class Nodes {
     const isNamed = info.job === 'ps' && this.#tasks.expectedServers?.includes(index) === true;
     const isNeeded = servers.isHome(session) || (isNamed && wasReady);
     task.endSession(!hasLeft);
-    if (cause === undefined) task.enter(hasLeft ? 'left' : 'lost', error.message, remedy);
+    const isOver = hasLeft || this.#tasks.isReplaced(session);
+    if (cause === undefined) task.enter(isOver ? 'left' : 'lost', error.message, remedy);
     log('%s: %s', cluster, error.message);
-    session.giveUp(error);
+    session.giveUp(error, lives);
     this.#host.changed();
     if (!hasLeft) this.#host.tell('workerLost', task.info, error);
     if (isNeeded) {

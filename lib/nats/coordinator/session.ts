@@ -252,9 +252,9 @@ export class Session {
     this.channel.post(...pack(message));
   }
 
-  giveUp(cause: Error): void {
+  giveUp(cause: Error, lives: boolean): void {
     this.#show(false);
-    this.calls.giveUp(this.info.slots, cause);
+    this.calls.giveUp(this.info.slots, cause, lives);
   }
 
   takeBack(): void {

@@ -43,6 +43,8 @@ export class ClusterTask {
   #restarts = 0;
   /** Whether any node that had the task was ready. */
   #wasReady = false;
+  /** When its node has joined, if nobody waited for one here: it may be there instead of another. */
+  #spareSince: number | undefined;
 
   constructor(job: Job, index: number, workerStart: WorkerStart, address?: string) {
     this.job = job;
@@ -64,10 +66,18 @@ export class ClusterTask {
     this.pid = pid;
   }
 
-  beginSession(session: Session): void {
+  beginSession(session: Session, isSpare: boolean): void {
     this.#session = session;
+    this.#spareSince = isSpare ? performance.now() : undefined;
     this.setNode(session.info);
     this.enter('connecting');
+  }
+
+  /** Whether its node has joined since then, and was not counted yet as one that replaces another. */
+  replaces(sinceMs: number): boolean {
+    const isSpare = this.#session?.isStaying === true && (this.#spareSince ?? 0) > sinceMs;
+    if (isSpare) this.#spareSince = undefined;
+    return isSpare;
   }
 
   /** The session whose node was away goes on; `endSession` has added its counts before. */
@@ -337,9 +347,19 @@ export class ClusterTasks {
     return `the ClusterSpec has no task worker:${worker}`;
   }
 
-  /** Adds a task that `find` has made. Does nothing if the task was added before. */
-  add(task: ClusterTask): void {
+  /** Adds a task that `find` has made. @returns false if the task was added before */
+  add(task: ClusterTask): boolean {
+    if (this.has(task)) return false;
     this.#tasks.set(`${task.job}:${task.index}`, task);
+    return true;
+  }
+
+  /**
+   * Whether another node has joined since this one was heard last: a worker that was started again
+   * before anybody knew of its end has another place.
+   */
+  isReplaced({ info, contact }: Session): boolean {
+    return this.all.some((task) => task.job === info.job && task.replaces(contact.heardAt));
   }
 
   /** Removes the task of a node that never answered, unless the cluster waits for the task. */
@@ -355,10 +375,11 @@ export class ClusterTasks {
   }
 }
 
-/** The order in which free tasks are given: last those whose last node may come back. */
+/** The order in which free tasks are given: those that nobody misses come late. */
 const rankOf = ({ session, phase }: ClusterTask): number => {
-  if (session !== undefined) return 2;
-  return phase === 'lost' ? 1 : 0;
+  if (session !== undefined) return 3;
+  if (phase === 'left') return 2;
+  return phase === 'lost' ? 1 : 0; // its last node may come back
 };
 
 /** Whether the address of a ClusterSpec is one of the node's host. */
