@@ -12,12 +12,14 @@ import { messageOf } from '../base/thrown-value.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import { refusedValue } from '../values/refused-values.ts';
 import { packValue, unpackValue } from '../values/value.ts';
-import { checkpointParts, readCheckpoint, type Snapshot } from './checkpoints/checkpoint-file.ts';
 import {
   type CheckpointFiles,
   type CheckpointStore,
+  checkpointParts,
   NotACheckpoint,
-} from './checkpoints/checkpoint-store.ts';
+  readCheckpoint,
+  type Snapshot,
+} from './checkpoints/checkpoint-file.ts';
 import { DirectoryStore } from './checkpoints/directory-store.ts';
 import type { Strategy } from './cluster-strategy.ts';
 import type { Definition } from './variables/variable.ts';

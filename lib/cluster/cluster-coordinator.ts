@@ -23,7 +23,7 @@ import type { Strategy } from './cluster-strategy.ts';
 import type { DatasetOf } from './datasets/datasets.ts';
 import type { PerWorkerDataset } from './datasets/per-worker.ts';
 import type { Variable, VariableValue, Widened } from './variables/variable.ts';
-import { checkVariableOptions, type VariableOptions } from './variables/variable-options.ts';
+import { checkVariableOptions, type VariableOptions } from './variables/variable-store.ts';
 
 /**
  * Runs exported functions on a cluster of workers. TensorFlow's ClusterCoordinator.

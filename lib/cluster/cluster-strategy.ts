@@ -1,7 +1,7 @@
 /** The strategies of a cluster: those of a pool, which may keep more than calls. */
 
 import type { Engine, Strategy as PoolStrategy } from '../pool/queue/strategy.ts';
-import type { CheckpointStore } from './checkpoints/checkpoint-store.ts';
+import type { CheckpointStore } from './checkpoints/checkpoint-file.ts';
 import type { VariableStore } from './variables/variable-store.ts';
 
 export interface ClusterEngine extends Engine {

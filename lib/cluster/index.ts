@@ -28,7 +28,7 @@ export {
   type LocalStrategyOptions,
 } from '../pool/local/local-strategy.ts';
 export type { LocalWorkerOptions } from '../pool/local/worker-options.ts';
-export type { ClusterEvents, Retry } from '../pool/pool-events.ts';
+export type { ClusterEvents, Retry, WorkerMessage } from '../pool/pool-events.ts';
 export type {
   CloseOptions,
   ClusterCoordinatorOptions,
@@ -37,11 +37,9 @@ export type {
 } from '../pool/pool-options.ts';
 export type { Priority } from '../pool/queue/lines/call-lines.ts';
 export type { RunningCall, WorkerInfo } from '../pool/queue/strategy.ts';
-export type { FunctionStats } from '../pool/stats/function-stats.ts';
-export type { Percentiles } from '../pool/stats/histogram.ts';
+export type { FunctionStats, Percentiles } from '../pool/stats/function-stats.ts';
 export type { TaskMessage } from '../pool/worker/task-channel.ts';
 export { type Movable, transfer } from '../pool/worker/transfer.ts';
-export type { WorkerMessage } from '../pool/worker-channel.ts';
 export type { Recycle } from '../pool/workers/channel.ts';
 export type { Fetched } from './calls/fetch-all.ts';
 export { type FetchOptions, type RemoteState, RemoteValue } from './calls/remote-value.ts';
@@ -53,4 +51,4 @@ export { type CurrentCall, currentCall } from './current-call.ts';
 export { PerWorkerDataset, PerWorkerValues } from './datasets/per-worker.ts';
 export { FileResults } from './results/file-results.ts';
 export { Variable, type VariableValue } from './variables/variable.ts';
-export type { VariableOptions } from './variables/variable-options.ts';
+export type { VariableOptions } from './variables/variable-store.ts';

@@ -9,7 +9,7 @@ import {
   invalidType,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
-import type { CheckpointStore } from '../cluster/checkpoints/checkpoint-store.ts';
+import type { CheckpointStore } from '../cluster/checkpoints/checkpoint-file.ts';
 import { ClusterSpec } from '../cluster/cluster-spec.ts';
 import { counted } from '../coordinator/words.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';

@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events';
 import { showAs } from '../base/inspect.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
-import { map } from './calls/map.ts';
+import { map } from './calls/mapped.ts';
 import type {
   CallOptions,
   FunctionNames,

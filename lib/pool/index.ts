@@ -30,8 +30,7 @@ export type {
 } from './pool-options.ts';
 export type { Priority } from './queue/lines/call-lines.ts';
 export type { RunningCall, WorkerInfo } from './queue/strategy.ts';
-export type { FunctionStats } from './stats/function-stats.ts';
-export type { Percentiles } from './stats/histogram.ts';
+export type { FunctionStats, Percentiles } from './stats/function-stats.ts';
 export type { CurrentCall } from './worker/call-store.ts';
 export { currentCall } from './worker/current-call.ts';
 export { type Movable, transfer } from './worker/transfer.ts';

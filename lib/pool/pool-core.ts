@@ -21,7 +21,7 @@ import { CancelledError, clusterClosed, FailedPreconditionError } from '../error
 import { beginCallEvents } from '../events/timeline/call-events.ts';
 import { Calls, type CallsHost } from './calls/calls.ts';
 import { NoWorkerWarning } from './no-worker.ts';
-import type { ClusterEvents, Retry } from './pool-events.ts';
+import { type ClusterEvents, publishWorker, type Retry } from './pool-events.ts';
 import {
   type CloseOptions,
   type ClusterCoordinatorOptions,
@@ -40,11 +40,9 @@ import type { Engine, EngineEvent, Strategy } from './queue/strategy.ts';
 import { giveFailure } from './queue/unseen-functions.ts';
 import { FunctionStatistics } from './stats/function-stats.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
-import { moduleFingerprint } from './worker/module/fingerprint.ts';
-import { refuseOwnModule } from './worker/module/own-module.ts';
+import { moduleFingerprint, refuseOwnModule } from './worker/module/own-module.ts';
 import type { Resource } from './worker/protocol.ts';
 import { NO_VARIABLES, type VariableSource } from './worker/variables.ts';
-import { publishWorker } from './worker-channel.ts';
 
 /** The strategies that have a pool. */
 const used = new WeakSet<object>();

@@ -7,15 +7,127 @@ import { type CheckedOptions, checkCallOptions } from '../../pool/calls/call-opt
 import { Calls, type CallsHost, type Report, shownName } from '../../pool/calls/calls.ts';
 import type { HeldCall, Started } from '../../pool/calls/kept-results.ts';
 import type { ScheduleOptions } from '../../pool/calls/signatures.ts';
-import type { Call, Group, Work } from '../../pool/queue/call.ts';
-import type { Settle } from '../../pool/queue/life.ts';
+import type { Call, Group, TakenArguments, Work } from '../../pool/queue/call.ts';
+import type { Outcome, Settle } from '../../pool/queue/life.ts';
 import { type AnyFunction, checkFunctionOrName } from '../../pool/queue/module-exports.ts';
 import { deadlineExceeded, inTime } from '../../pool/queue/time-limits.ts';
-import { argumentsOf, makeWork, type SpecialArguments } from '../../pool/queue/work.ts';
+import {
+  argumentsOf,
+  bytesOf,
+  makeWork,
+  newWork,
+  type SpecialArguments,
+} from '../../pool/queue/work.ts';
+import {
+  checkAttached,
+  type Movable,
+  transfer,
+  transferListOf,
+} from '../../pool/worker/transfer.ts';
 import type { Datasets } from '../datasets/datasets.ts';
-import { makeHeldWork, specialArguments } from './held-call.ts';
-import { isHeldBy, whenThere } from './remote-arguments.ts';
+import { PerWorkerValues } from '../datasets/per-worker.ts';
+import { copyWithVariables } from '../variables/variable.ts';
 import { makeRemoteValue, RemoteValue } from './remote-value.ts';
+
+// RemoteValues as arguments: the call waits for them outside the line.
+
+/** Whether RemoteValues are among the arguments. */
+const isHeldBy = (args: unknown): args is readonly unknown[] =>
+  Array.isArray(args) && args.some((value) => value instanceof RemoteValue);
+
+interface ArgumentsListener {
+  /** `values`: the arguments, with the results in place of the RemoteValues. */
+  onThere(values: unknown[]): void;
+  /** The first of them that has failed, or was cancelled. */
+  onFailed(outcome: Outcome): void;
+}
+
+/**
+ * Calls one method of the listener, in the moment in which the last RemoteValue is there or one has
+ * failed: before the queue hears of that failure, which would cancel the call for it. Calls none
+ * if the call, which is held, is settled first.
+ */
+function whenThere(args: readonly unknown[], call: Call, listener: ArgumentsListener): void {
+  const values = [...args];
+  const leaves: (() => void)[] = [];
+  let missing = args.filter((value) => value instanceof RemoteValue).length;
+  const leave = (): void => {
+    missing = -1;
+    for (const each of leaves) each();
+  };
+  call.atEnd(leave);
+  for (const [index, value] of args.entries()) {
+    if (missing < 0) return;
+    if (!(value instanceof RemoteValue)) continue;
+    const onSettled = (state: Outcome['state'], result: unknown): void => {
+      if (missing < 0) return;
+      values[index] = result;
+      missing -= 1;
+      if (state !== 'ready') {
+        leave();
+        listener.onFailed({ state, value: result });
+      } else if (missing === 0) {
+        leave();
+        listener.onThere(values);
+      }
+    };
+    leaves.push(RemoteValue.onSettled(value, onSettled));
+  }
+}
+
+// Calls with arguments that only a cluster has: Variables, PerWorkerValues and RemoteValues.
+
+/** @param cluster - which alone can use its PerWorkerValues and Variables */
+const specialArguments = (cluster: object): SpecialArguments => ({
+  perWorkerOf(values) {
+    let found: Map<number, number> | undefined;
+    for (const [index, value] of values.entries()) {
+      const id = PerWorkerValues.idOf(value, cluster);
+      if (id !== undefined) (found ??= new Map<number, number>()).set(index, id);
+    }
+    return found;
+  },
+  copying: (copy) => copyWithVariables(cluster, copy),
+});
+
+/**
+ * A call that waits for RemoteValues among its arguments. The others are copied, or taken, as by
+ * `makeWork`, which makes the call that is sent, when all values are there.
+ *
+ * @throws TypeError, InvalidArgumentError, DataCloneError: the arguments that are no RemoteValues
+ */
+function makeHeldWork(
+  name: string,
+  passed: readonly unknown[],
+  sharesMemory: boolean,
+  special: SpecialArguments,
+): Work {
+  const given = [...passed]; // the caller may change its array while the call is held
+  const others = given.map((value) => (value instanceof RemoteValue ? undefined : value));
+  makeWork(name, others, sharesMemory, special);
+  const perWorker = special.perWorkerOf(others);
+  const stays = (value: unknown, index: number): boolean =>
+    value instanceof RemoteValue || perWorker?.has(index) === true;
+  const values = given.map((value, index) => (stays(value, index) ? undefined : value));
+  const lists = given.map((value) => transferListOf([value]));
+  const moved = lists.flat();
+  const copied = (): TakenArguments => {
+    checkAttached(moved);
+    const [copy, hasVariables] = special.copying(() =>
+      structuredClone({ values, lists }, { transfer: moved as never }),
+    );
+    const args = given.map((value, index) => {
+      if (stays(value, index)) return value;
+      const own = copy.values[index];
+      const list = copy.lists[index] as Movable[];
+      return list.length === 0 ? own : transfer(own as object, list);
+    });
+    return { args, transfer: [], hasVariables };
+  };
+  if (moved.length > 0) return newWork(name, given, bytesOf(moved), undefined, false, [], copied);
+  const { args, hasVariables } = copied();
+  return newWork(name, args, 0, undefined, hasVariables);
+}
 
 export class ClusterCalls extends Calls {
   readonly #special: SpecialArguments;

@@ -10,7 +10,7 @@ import {
   type CheckpointSource,
   type CheckpointStore,
   NotACheckpoint,
-} from './checkpoint-store.ts';
+} from './checkpoint-file.ts';
 
 const UNFINISHED = /^checkpoint-\d{10,}-\d+\.unfinished$/;
 

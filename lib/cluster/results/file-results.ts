@@ -14,8 +14,7 @@ import {
 } from '../../errors/errors.ts';
 import type { KeptResults, KeptResultsHost, Results } from '../../pool/calls/kept-results.ts';
 import { KeyedCalls } from './keyed-calls.ts';
-import type { ResultStore } from './result-store.ts';
-import { Turns } from './turns.ts';
+import { type ResultStore, Turns } from './result-store.ts';
 
 /**
  * Keeps the results of calls with a key in files of a folder, which is made when it is first used.

@@ -1,5 +1,27 @@
 /** The seam between calls with a key and the stores that keep their results. */
 
+/** Lets a few asynchronous operations run at once; the others wait, in the order of their calls. */
+export class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(most: number) {
+    this.#free = most;
+  }
+
+  async take<T>(body: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await body();
+    } finally {
+      const next = this.#waiting.shift(); // which takes over this turn
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+}
+
 /**
  * Keeps records by name. Each is whole or not there, also if two programs put one at once: then the
  * last one counts. A name has 64 hexadecimal digits.

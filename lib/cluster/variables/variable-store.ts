@@ -1,8 +1,37 @@
 /** Where the values of a cluster's variables are, as their users see it. */
 
+import { checkDuration, checkInteger, checkOptions, checkString } from '../../base/arguments.ts';
+import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { NativeArray } from '../../native/binding.ts';
 import type { Definition, Variable, VariableValue } from './variable.ts';
-import type { VariableOptions } from './variable-options.ts';
+
+// The arguments of `cluster.variable`.
+
+export type VariableOptions = {
+  /**
+   * The index of the parameter server that keeps the variable. By default its name decides, and one
+   * of more than 1 MiB is on several servers, each with a range of its elements. A LocalStrategy has
+   * none, and ignores it.
+   */
+  ps?: number | undefined;
+  /**
+   * Milliseconds to wait for a parameter server. Default: 60,000. A LocalStrategy has nothing to
+   * wait for.
+   */
+  timeoutMs?: number | undefined;
+};
+
+/** @throws TypeError, RangeError, InvalidArgumentError */
+export function checkVariableOptions(name: unknown, options: unknown): void {
+  checkString('name', name);
+  if (name === '') throw new InvalidArgumentError('The name of a variable is empty');
+  const { ps, timeoutMs } = checkOptions('options', options as VariableOptions | undefined, [
+    'ps',
+    'timeoutMs',
+  ]);
+  if (ps !== undefined) checkInteger('options.ps', ps, 0, Number.MAX_SAFE_INTEGER);
+  if (timeoutMs !== undefined) checkDuration('options.timeoutMs', timeoutMs);
+}
 
 export type { Answer, Request, VariableSource } from '../../pool/worker/variables.ts';
 

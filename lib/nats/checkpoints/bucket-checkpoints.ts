@@ -19,7 +19,7 @@ import {
   type CheckpointSource,
   type CheckpointStore,
   NotACheckpoint,
-} from '../../cluster/checkpoints/checkpoint-store.ts';
+} from '../../cluster/checkpoints/checkpoint-file.ts';
 import { load } from '../connection/connection.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { openJetStream } from '../connection/jetstream.ts';

@@ -5,7 +5,8 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { availableParallelism, freemem, hostname, networkInterfaces } from 'node:os';
+import { availableParallelism, freemem, hostname, loadavg, networkInterfaces } from 'node:os';
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { Timer } from '../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
@@ -25,6 +26,7 @@ import {
   PROTOCOL,
   parseControl,
   RUNTIME,
+  type Vitals,
   type Welcome,
 } from '../wire/control-messages.ts';
 import { moduleFingerprint, specFingerprint } from '../wire/fingerprints.ts';
@@ -33,7 +35,39 @@ import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
 import { type CallOutcome, NodeSession } from './node-session.ts';
-import { NodeVitals } from './vitals.ts';
+
+// How well the node's process does: read when a probe comes.
+
+const RESOLUTION_MS = 20;
+
+class NodeVitals {
+  /** Undefined where the runtime cannot measure it. */
+  #delay: IntervalHistogram | undefined;
+
+  constructor() {
+    try {
+      this.#delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+      this.#delay.enable();
+    } catch {
+      this.#delay = undefined;
+    }
+  }
+
+  /** The longest delay of the event loop since the last call, the load and the free memory now. */
+  read(): Vitals {
+    const vitals: Vitals = { load: loadavg()[0] as number, freeMemory: freemem() };
+    const longestMs = (this.#delay?.max ?? 0) / 1e6;
+    if (this.#delay !== undefined && this.#delay.count > 0) {
+      vitals.loopDelayMs = Math.max(0, longestMs - RESOLUTION_MS);
+    }
+    this.#delay?.reset();
+    return vitals;
+  }
+
+  close(): void {
+    this.#delay?.disable();
+  }
+}
 
 const HELLO_MS = 1_000;
 /** How often a node that is in a session says hello to another run that does not answer. */

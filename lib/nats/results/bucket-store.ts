@@ -13,8 +13,7 @@
 import type { KV } from '@nats-io/kv';
 import type { ObjectStore } from '@nats-io/obj';
 import type { NatsConnection } from '@nats-io/transport-node';
-import type { ResultStore } from '../../cluster/results/result-store.ts';
-import { Turns } from '../../cluster/results/turns.ts';
+import { type ResultStore, Turns } from '../../cluster/results/result-store.ts';
 import { load } from '../connection/connection.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { openJetStream } from '../connection/jetstream.ts';

@@ -5,8 +5,8 @@
 
 import { createHash } from 'node:crypto';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
-import { moduleFingerprint } from '../../pool/worker/module/fingerprint.ts';
 import { importError, whyNoFile } from '../../pool/worker/module/import-error.ts';
+import { moduleFingerprint } from '../../pool/worker/module/own-module.ts';
 
 export { moduleFingerprint };
 

@@ -23,11 +23,47 @@ import {
 } from '../queue/time-limits.ts';
 import { giveFailure } from '../queue/unseen-functions.ts';
 import { argumentsOf, makeWork } from '../queue/work.ts';
-import { isTaskTraced } from '../worker/task-channel.ts';
+import {
+  aboutOf,
+  isTaskTraced,
+  type TaskMessage,
+  traceEnd,
+  traceStart,
+} from '../worker/task-channel.ts';
 import { type CheckedOptions, checkPlacement, checkRunOptions } from './call-options.ts';
-import { CallTrace } from './call-trace.ts';
 import type { HeldCall, KeptResults, Results, Started } from './kept-results.ts';
 import type { CallOptions } from './signatures.ts';
+
+// Publishes the life of one call on the tracing channel, in the thread that made it.
+
+class CallTrace {
+  readonly #message: TaskMessage;
+  #call: Call | undefined;
+
+  constructor(coordinator: object, name: string) {
+    this.#message = { ...aboutOf(coordinator), side: 'caller', name, call: 0, attempt: 1 };
+  }
+
+  /** Queues the call by `put`, in the contexts that subscribers have bound to the start. */
+  start<T>(call: Call, put: () => T): T {
+    this.#call = call;
+    this.#message.call = call.id;
+    return traceStart(this.#message, put);
+  }
+
+  /** `settle`, which then also publishes the end of the call. */
+  around(settle: Settle): Settle {
+    return (state, value) => {
+      const isFirst = settle(state, value);
+      if (isFirst) {
+        const { attempts = 0, isSpent = false } = this.#call ?? {};
+        this.#message.attempt = isSpent ? attempts : attempts + 1;
+        traceEnd(this.#message, state === 'ready' ? { result: value } : { error: value });
+      }
+      return isFirst;
+    };
+  }
+}
 
 /** What the calls of one pool share. */
 export interface CallsHost {

@@ -4,6 +4,7 @@
  */
 
 import { withCallersFrames } from '../../base/callers-frames.ts';
+import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
@@ -15,9 +16,37 @@ import type { Call } from './call.ts';
 import type { CallQueue, End } from './call-queue.ts';
 import type { Outcome } from './life.ts';
 import { nowhere, type Placement } from './lines/placement.ts';
-import { RecentFailures } from './recent-failures.ts';
 import type { Cancellation, ClusterHost, EngineEvent, QueuedWork } from './strategy.ts';
 import { overdue } from './time-limits.ts';
+
+// Which functions have failed in the last minutes, for an operator.
+
+const LASTS_MS = 5 * 60_000;
+const MOST_NAMES = 100;
+const LONGEST_TEXT = 200;
+
+type Entry = { since: number; at: number; count: number; last: string };
+
+class RecentFailures {
+  readonly #entries = new Map<string, Entry>();
+
+  note(name: string, error: unknown): void {
+    const now = performance.now();
+    const known = this.#entries.get(name);
+    const last = messageOf(error).slice(0, LONGEST_TEXT);
+    const isOld = known === undefined || now - known.since > LASTS_MS;
+    if (known === undefined && this.#entries.size >= MOST_NAMES) return;
+    const [since, count] = isOld ? [now, 1] : [known.since, known.count + 1];
+    this.#entries.set(name, { since, at: now, count, last });
+  }
+
+  get recent(): { name: string; count: number; last: string }[] {
+    const now = performance.now();
+    return [...this.#entries].flatMap(([name, { at, count, last }]) =>
+      now - at > LASTS_MS ? [] : [{ name, count, last }],
+    );
+  }
+}
 
 export type CallRulesOptions = {
   queue: CallQueue<Call>;

@@ -4,8 +4,12 @@ import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { didYouMean, invalidType } from '../../base/arguments.ts';
 import { messageOf } from '../../base/thrown-value.ts';
-import { type Exports, exportedFunction, functionNames } from '../worker/module/exported.ts';
-import { placeOf } from '../worker/module/own-module.ts';
+import {
+  type Exports,
+  exportedFunction,
+  functionNames,
+  placeOf,
+} from '../worker/module/own-module.ts';
 import { PASS_A_NAME } from '../worker/protocol.ts';
 
 export type AnyFunction = (...args: any[]) => any;

@@ -26,9 +26,9 @@ import {
   type Exports,
   functionNames,
   functionOf,
-} from './module/exported.ts';
-import { serveModule } from './module/own-module.ts';
-import { ProgressOutbox } from './progress-outbox.ts';
+  serveModule,
+} from './module/own-module.ts';
+import { ProgressOutbox, ResultsOutbox, SHORT_US } from './outboxes.ts';
 import {
   CANCELLED,
   DRAW,
@@ -40,7 +40,6 @@ import {
 } from './protocol.ts';
 import { SharedIterators } from './resources/shared-iterators.ts';
 import { type ResourceMaker, WorkerResources } from './resources/worker-resources.ts';
-import { ResultsOutbox, SHORT_US } from './results-outbox.ts';
 import { aboutOf, isTaskTraced, spanAttributes, traceRun } from './task-channel.ts';
 import { type Movable, refusedResult, toPost, transferListOf } from './transfer.ts';
 import type {
