@@ -308,7 +308,8 @@ export class PoolCore<E extends Engine = Engine> {
    */
   closeAtStop(coordinator: Coordinator, drainMs: number): void {
     const close = async (): Promise<void> => {
-      await within(drainMs, this.#untilEmpty(), () => {});
+      const ended = this.resolver.after(() => this.#untilEmpty());
+      await within(drainMs, ended, () => {});
       await this.close(undefined);
     };
     this.#hook = coordinator.onStop(close, { name: 'pool' });

@@ -79,6 +79,15 @@ describe('closeOnStop', () => {
     await expect(pool.run('add', [1, 2])).rejects.toThrow('The cluster is closed');
   });
 
+  it('lets a call end that was made before any worker was there', async () => {
+    const coord = new Coordinator();
+    const pool = start({ closeOnStop: coord, drainMs: 60_000 });
+    const call = pool.run('add', [1, 2]);
+    coord.requestStop();
+    expect(await call).toBe(3);
+    await coord.join();
+  });
+
   it('cancels what has not ended within drainMs', async () => {
     const coord = new Coordinator();
     const pool = start({ closeOnStop: coord, drainMs: 0 });
