@@ -138,7 +138,8 @@ export class WorkerSlot implements Keeper {
   /** Since when its phase lasts, and why it is not ready: a later worker is shown with it, too. */
   #since = new Date();
   #cause: unknown;
-  #hasFailedSetup = false;
+  /** In what the last start has failed, since a worker was last ready. */
+  #failedIn: TaskPhase | undefined;
   /** The pid of the current or last worker. Never 0: with it process.kill() signals our own group. */
   #pid = Number.NaN;
   #completed = 0;
@@ -181,7 +182,7 @@ export class WorkerSlot implements Keeper {
 
   /** A setup function has failed here since a worker was last ready. */
   get hasFailedSetup(): boolean {
-    return this.#hasFailedSetup;
+    return this.#failedIn === 'setup-failed';
   }
 
   /** @returns false if the state may not follow on the present one: then nothing has changed */
@@ -352,7 +353,8 @@ export class WorkerSlot implements Keeper {
   get readiness(): TaskReadiness {
     const pid = this.worker && this.#pid;
     const { isReady: ready } = this;
-    const phase = phaseOf(this.#state, this.#preparations.areOver);
+    const own = phaseOf(this.#state, this.#preparations.areOver);
+    const phase = own === 'starting' ? (this.#failedIn ?? own) : own; // it is tried again
     const cause = phase === 'building-dataset' ? this.#preparations.cause : this.#cause;
     return readinessOf(this.#name, { ready, phase, since: this.#since, pid, cause });
   }
@@ -381,7 +383,7 @@ export class WorkerSlot implements Keeper {
       case 'allstop:begun':
         return worker.began(message.id);
       case 'allstop:ready':
-        this.#hasFailedSetup = false;
+        this.#failedIn = undefined;
         this.#cause = undefined;
         this.#become({ is: 'serving', worker });
         this.#listener.onLoaded(this, message.functions);
@@ -391,19 +393,20 @@ export class WorkerSlot implements Keeper {
       case 'allstop:failed': {
         const { value } = decode(message.error);
         const why = whyNotImported(this.#settings.options.module, value);
+        this.#failedIn = 'import-failed';
         this.#become({ is: 'starting', worker, phase: 'import-failed' }, why);
         return this.#listener.onImportFailed(this, value, message.isWhole);
       }
       case 'allstop:settingUp': {
         const { setup = '' } = this.#settings.options;
-        const cause = this.#hasFailedSetup ? undefined : settingUp(setup);
+        const cause = this.hasFailedSetup ? undefined : settingUp(setup);
         this.#become({ is: 'starting', worker, phase: 'setting-up' }, cause);
         return;
       }
       case 'allstop:setupFailed': {
         const { value } = decode(message.error);
         const error = setupError(this.#name, this.#settings.options.setup, value);
-        this.#hasFailedSetup = true;
+        this.#failedIn = 'setup-failed';
         this.#become({ is: 'starting', worker, phase: 'setup-failed' }, error);
         return this.kill(error);
       }

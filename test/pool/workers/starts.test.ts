@@ -54,6 +54,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     expect(await cluster.run('add', [1, 2])).toBe(3);
     const error = await errorOf(cluster.ready({ timeoutMs: 0 }));
     expect(error.message).toContain(why);
+    expect(error.message).toContain(`worker:0 ${fault}-failed`); // also while it is tried once more
     const waits = cluster.run('add', [3, 4], { worker: 0 });
     set('none');
     expect(await waits).toBe(7);
