@@ -21,6 +21,7 @@ import { SelfJoinError, StragglersError } from '../errors/errors.ts';
 import { logNativeStop } from '../events/debug-log.ts';
 import { type NativeJoinResult, type NativeThread, THREAD_KINDS } from '../native/binding.ts';
 import { hold, release } from '../native/doorbell.ts';
+import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
 import { Places, STACKS_TIMEOUT_MS } from './diagnosis/places.ts';
@@ -212,10 +213,9 @@ const holdsUp = ({ alive, daemon }: NativeThread): boolean => alive && daemon !=
 
 /** After this time a nursery says that only loopers hold it up. */
 const ONLY_LOOPERS_MS = 10_000;
-let hasWarnedOfLoopers = false;
 
 /**
- * Warns, once, of a nursery whose body has returned and that waits only for loopers, which end at
+ * Warns, once in a process, of a nursery whose body has returned and that waits only for loopers, which end at
  * the stop: it waits for ever, unless the program sees to a stop. @returns a function that ends it
  */
 function warnOfOnlyLoopers(attachment: Attachment): () => void {
@@ -225,7 +225,7 @@ function warnOfOnlyLoopers(attachment: Attachment): () => void {
     const isForgotten = ({ kind, daemon }: NativeThread): boolean =>
       THREAD_KINDS[kind] === 'looper' && daemon === undefined;
     if (holding.length === 0 || !holding.every(isForgotten)) return begin();
-    hasWarnedOfLoopers = true;
+    if (!binding().mayWarnOfLoopers()) return;
     const names = holding.map(({ name }) => `'${name}'`).join(', ');
     warn(
       'OnlyLoopersWarning',
@@ -236,7 +236,7 @@ function warnOfOnlyLoopers(attachment: Attachment): () => void {
     );
   };
   const begin = (): void => {
-    if (!hasWarnedOfLoopers) timer = new Timer(ONLY_LOOPERS_MS, look).unref();
+    timer = new Timer(ONLY_LOOPERS_MS, look).unref();
   };
   begin();
   return () => timer?.clear();

@@ -558,6 +558,8 @@ export interface NativeBinding {
   failProcess(): void;
   /** Takes the errors that the program was not given. Null: another thread is to write them. */
   takeUnseen(): NativeUnseen | null;
+  /** Whether no thread of this process has asked before. */
+  mayWarnOfLoopers(): boolean;
   /** Waits for a slow reader, and gives up when it has read nothing for `patienceMs`. */
   writeToStandardError(text: string, patienceMs: number): void;
   /** From now on this process ends `graceMs` after its parent, even if all threads are busy. */

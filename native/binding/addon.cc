@@ -221,6 +221,12 @@ Napi::Value FailProcess(const Info& info) {
   return info.Env().Undefined();
 }
 
+// Whether no thread of this process has called it before.
+Napi::Value MayWarnOfLoopers(const Info& info) {
+  static std::atomic<bool> has_warned{false};
+  return Napi::Boolean::New(info.Env(), !has_warned.exchange(true));
+}
+
 Napi::Value TakeUnseen(const Info& info) {
   const Napi::Env env = info.Env();
   if (!Environment::Of(info)->IsLastToExit()) return env.Null();
@@ -305,6 +311,7 @@ Napi::Value Setup(const Info& info) {
   set("giveError", Checked<GiveError>);
   set("errorsGivenSoFar", Checked<ErrorsGivenSoFar>);
   set("failProcess", Checked<FailProcess>);
+  set("mayWarnOfLoopers", Checked<MayWarnOfLoopers>);
   set("takeUnseen", Checked<TakeUnseen>);
   set("writeToStandardError", Checked<WriteToStandardError>);
   set("awaitChild", Checked<AwaitChild>);

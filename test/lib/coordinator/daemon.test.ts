@@ -1,6 +1,7 @@
 import { Coordinator, LooperThread } from 'allstop';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { gate, isPending, turn } from '../../support/gate.ts';
+import { runScript } from '../../support/run-script.ts';
 
 const module = new URL('../../fixtures/waits-for-its-stop.mjs', import.meta.url);
 
@@ -122,5 +123,11 @@ describe('a run that only loopers hold up', () => {
       },
     ]);
     expect(await warningsWithin(60_000, undefined)).toEqual([]);
+  });
+
+  it('is warned of once, though several threads have one', { tags: 'long' }, async () => {
+    const { stderr, code } = await runScript('two-looper-runs', []);
+    expect(stderr.match(/ALLSTOP_ONLY_LOOPERS/g)).toHaveLength(1);
+    expect(code).toBe(0);
   });
 });
