@@ -66,6 +66,10 @@ namespace {
 // and some send SIGTERM after it. A person does not press twice in this time and mean it.
 constexpr std::int64_t kOnePressNs = 500'000'000;
 
+// A launcher on a busy machine takes longer. What a process of the same session sends so long after
+// the terminal's own signal is the launcher's copy. The second press of a person is the terminal's.
+constexpr std::int64_t kLateCopyNs = 2'000'000'000;
+
 // The state that the signal handler touches. It is lock-free, and static or never freed, since a
 // signal handler must not take locks and may run at any time.
 
@@ -81,8 +85,10 @@ std::atomic<HandlerEntry*> handler_entries{nullptr};  // grows at the front and 
 std::atomic<int> pipe_in{-1};
 // The process that has made the links. A child that an addon makes by fork() has the handlers, too.
 std::atomic<pid_t> own_process{0};
-// By signal, on the clock of Now(): what comes before then belongs to the press that has counted.
+// By signal, on the clock of Now(): what comes before then belongs to the press that has counted;
+// and a launcher's copy of it does.
 std::atomic<std::int64_t> press_ends[NSIG];
+std::atomic<std::int64_t> copies_end[NSIG];
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
                   std::atomic<pid_t>::is_always_lock_free,
@@ -149,19 +155,25 @@ bool IsReadable([[maybe_unused]] int signal, const siginfo_t* info) {
 #endif
 }
 
-// Whether this process has sent the signal to itself, as a framework does with the signal that it
-// has handled, when it has finished.
-bool IsFromThisProcess(int signal, const siginfo_t* info) {
-  if (!IsReadable(signal, info) || info->si_signo != signal) return false;
+// The process that has sent the signal. 0: the kernel, for a terminal; or unknown.
+pid_t SenderOf(int signal, const siginfo_t* info) {
+  if (!IsReadable(signal, info) || info->si_signo != signal) return 0;
   switch (info->si_code) {
     case SI_USER:
     case SI_QUEUE:
 #ifdef SI_TKILL
     case SI_TKILL:  // raise(), pthread_kill()
 #endif
-      return info->si_pid == getpid();
-    default: return false;  // of the kernel (a terminal), or without a sender
+      return info->si_pid;
+    default: return 0;
   }
+}
+
+// Whether `sender` may be a launcher, or a process by which that has sent the signal.
+bool IsOfOurSession(pid_t sender) {
+  if (sender <= 0) return false;
+  const pid_t session = getsid(sender);
+  return session == -1 || session == getsid(0);  // -1: it has ended
 }
 
 enum class Verdict {
@@ -177,6 +189,7 @@ Verdict Judge(int signal, const siginfo_t* info) {
   // Else the child would write into the pipe that it shares with its parent, and stop the parent.
   if (getpid() != own_process.load()) return Verdict::kDefault;
   const std::int64_t now = Now();
+  const pid_t sender = SenderOf(signal, info);
   bool is_linked = false;
   bool is_first = false;
   for (HandlerEntry* entry = handler_entries.load(); entry != nullptr; entry = entry->next) {
@@ -186,14 +199,19 @@ Verdict Judge(int signal, const siginfo_t* info) {
     if (entry->delivered.load()) continue;
     // Before `delivered` is set: another thread that finds it set must find the press, too.
     for (int each = 1; each < NSIG; ++each) {
-      if ((linked & BitOf(each)) != 0) press_ends[each].store(now + kOnePressNs);
+      if ((linked & BitOf(each)) == 0) continue;
+      press_ends[each].store(now + kOnePressNs);
+      copies_end[each].store(sender == 0 ? now + kLateCopyNs : 0);
     }
     if (!entry->delivered.exchange(true)) is_first = true;
   }
   if (is_first) return Verdict::kFirst;
   if (now < press_ends[signal].load()) return Verdict::kNothing;
   if (!is_linked) return Verdict::kUnlinked;
-  return IsFromThisProcess(signal, info) ? Verdict::kNothing : Verdict::kDefault;
+  // A framework sends the signal that it has handled to its own process when it has finished.
+  if (sender == getpid()) return Verdict::kNothing;
+  const bool is_copy = now < copies_end[signal].load() && IsOfOurSession(sender);
+  return is_copy ? Verdict::kNothing : Verdict::kDefault;
 }
 
 void Report(int signal) {

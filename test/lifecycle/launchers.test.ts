@@ -49,6 +49,8 @@ const pressCtrlC = (program: Launched): void => program.pressCtrlC();
 describe.skipIf(process.platform !== 'linux')('one Ctrl-C is one stop', () => {
   inProject();
   it('npm start', async () => stopsInOrder('npm start (dash)', 1, pressCtrlC));
+  it('a launcher that passes it on late', async () =>
+    stopsInOrder('a slow launcher', 1, pressCtrlC));
 });
 
 describe.skipIf(process.platform !== 'linux').each(Object.keys(LAUNCHERS).filter(isThere))(

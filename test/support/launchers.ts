@@ -18,6 +18,7 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const shell = join(root, 'test/support/shell.py');
 const program = join(root, 'test/lifecycle/scripts/pressed.mjs');
+const late = join(root, 'test/lifecycle/scripts/launches-late.mjs');
 
 /** Those that are not part of Node, and are fetched when they are first needed. */
 const PACKAGES = { nodemon: '3.1.14', pnpm: '12.21.0', tsx: '4.23.15' };
@@ -61,6 +62,7 @@ export const LAUNCHERS: Record<string, readonly string[]> = {
   nodemon: ['nodemon', '--quiet', program],
   'tsx watch': ['tsx', 'watch', program],
   'node --watch': ['node', '--watch', program],
+  'a slow launcher': ['node', late, program],
 };
 
 /** Whether the machine has what the launcher needs. */
