@@ -268,10 +268,9 @@ std::string OtherLines(const Coordinator& coordinator) {
 
 std::string Report(const Coordinator& coordinator, const StopRecord& record,
                    const Requester& requester, double ms, int exit_code) {
-  std::string text = "allstop: process " + std::to_string(ProcessId()) +
-                     " exits with code " + std::to_string(exit_code) + ", " + Span(ms) +
-                     " after the stop of '" + Printable(coordinator.name()) +
-                     "' (exitAfterStop)\nallstop: ";
+  std::string text = "allstop: process " + std::to_string(ProcessId()) + " exits with code " +
+                     std::to_string(exit_code) + ", " + Span(ms) + " after the stop of '" +
+                     Printable(coordinator.name()) + "' (exitAfterStop)\nallstop: ";
   text += RequesterLine(record, requester);
   if (record.error) text += StackLines(record.error.get());
   const std::string main_state = WaitState(static_cast<std::uint64_t>(ProcessId()));
