@@ -73,7 +73,7 @@ function reasonOf({ engine, tasks }: ReadinessReport): string {
   const [first] = blocking;
   if (first === undefined) return '';
   const { job, task, phase, cause } = first;
-  const more = blocking.length > 1 ? `, as are ${blocking.length - 1} more` : '';
+  const more = blocking.length > 1 ? `, like ${blocking.length - 1} more` : '';
   const what = `${job}:${task} is not ready (${phase})${more}`;
   if (phase === 'starting' && cause === undefined) return textOf(what, importing);
   return textOf(what, first);

@@ -8,11 +8,9 @@ import { InvalidArgumentError } from '../../errors/errors.ts';
 /** @returns the URL of the module's file. @throws TypeError, which says how to write a path's URL */
 export function checkModule(module: unknown, name = 'options.module'): URL {
   if (module instanceof URL) return moduleFile(module);
-  const path = module === undefined || module === '' ? './tasks.mjs' : module;
-  const shown = inspect(path);
+  const shown = inspect(typeof module === 'string' && module !== '' ? module : './tasks.mjs');
   const remedy = `write new URL(${shown}, import.meta.url), or in CommonJS pathToFileURL(require.resolve(${shown}))`;
-  const isPath = typeof path === 'string';
-  throw invalidType(name, 'an instance of URL', module, isPath ? remedy : undefined);
+  throw invalidType(name, 'an instance of URL', module, remedy);
 }
 
 /** The names of exports that a worker calls when it begins and when it ends. */

@@ -103,4 +103,4 @@ export function argumentError(
 export const RETRIES = 3;
 
 /** The advice in errors about a function that is not found. */
-export const PASS_A_NAME = 'pass the name of an export of the strategy’s module';
+export const PASS_A_NAME = 'pass the name of a function that the module exports';

@@ -51,7 +51,7 @@ export function whyNotImported(module: URL, error: unknown): string {
   const noFile = whyNoFile(module);
   if (noFile !== undefined) return noFile;
   if (isTypeScript(module, error)) {
-    return `Node ${process.versions.node} loads no TypeScript in a worker. Use Node 22.18 or later, give the compiled file, or a loader for workers (execArgv: ['--import', 'tsx'])`;
+    return `Node ${process.versions.node} loads no TypeScript in a worker. Use Node 22.18 or later, the compiled file, or worker processes with a loader (isolation: 'process', execArgv: ['--import', 'tsx'])`;
   }
   const text = messageOf(error);
   if (!(error instanceof SyntaxError)) return text;
