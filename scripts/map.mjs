@@ -28,6 +28,7 @@ const files = ['lib', 'native']
   .toSorted((one, other) => dirname(one).localeCompare(dirname(other)) || one.localeCompare(other));
 
 let room = '';
+process.stdout.on('error', () => process.exit()); // map.mjs | head
 for (const file of files) {
   const header = headerOf(readFileSync(join(root, file), 'utf8'));
   const searched = `${file}\n${header}`.toLowerCase();

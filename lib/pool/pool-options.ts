@@ -1,4 +1,4 @@
-/** What a ClusterCoordinator takes and gives: the options of its methods, and its counts. */
+/** The options of a pool or cluster and of its methods, and its counts. */
 
 import { checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';

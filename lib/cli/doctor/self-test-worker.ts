@@ -1,4 +1,4 @@
-/** The worker of self-test.ts. */
+/** The worker of the self-test (try-binary.ts). */
 
 import { Coordinator } from '../../coordinator/coordinator.ts';
 

@@ -1,5 +1,5 @@
 /**
- * A checkpoint as a file:
+ * A checkpoint as a file of parts with checksums.
  *
  *   MAGIC, 16 bytes; the length of the header, 4 bytes, little-endian; the header, JSON; the
  *   SHA-256 of all this, 32 bytes; then the parts that the header lists, one after the other.

@@ -1,6 +1,7 @@
 /**
- * A connection to NATS that reconnects until it is closed. The client's own reconnect loop is
- * switched off: it does not tell why it fails, and gives up in some cases (refused credentials).
+ * A connection to NATS that reconnects until it is closed, and says when it is disconnected. The
+ * client's own reconnect loop is switched off: it does not tell why it fails, and gives up in some
+ * cases (refused credentials).
  */
 
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';

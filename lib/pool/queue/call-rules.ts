@@ -1,6 +1,6 @@
 /**
- * Decides whether a call settles, is queued again or is cancelled: when its attempt ends, its
- * worker is lost, its caller gives it up, or the cluster ends.
+ * Decides whether a call settles, is queued again (`retries`, `retryOn`) or is cancelled: when its
+ * attempt ends, its worker is lost, its caller gives it up, or the cluster ends.
  */
 
 import { withCallersFrames } from '../../base/callers-frames.ts';

@@ -1,5 +1,5 @@
 /**
- * A place for one worker. When its worker is gone, the pool starts another here.
+ * A place for one worker. When its worker is gone or used up (`recycle`), another starts here.
  *
  * 1. `#state` says what the worker does and what may become of it; `#become` alone writes it.
  * 2. Messages of a worker that is gone or stuck are ignored.
