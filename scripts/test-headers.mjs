@@ -108,7 +108,8 @@ function* ofCpp({ isWindows }) {
   yield { ...one, text: kit, flags: experimental, what: 'the kit, NAPI_EXPERIMENTAL' };
   yield { text: including(its.toReversed()) + uses, ...one, what: 'the last header first' };
   yield { text: macros + everything, ...one, what: 'after macros min and max' };
-  yield { text: xlib + including(its), ...one, what: 'after the macros of Xlib.h' };
+  const afterXlib = (isWindows ? windows : '') + xlib + including(its); // windows.h has a `Status`
+  yield { text: afterXlib, ...one, what: 'after the macros of Xlib.h' };
   if (isWindows) yield { text: windows + everything, ...one, what: 'after windows.h' };
 }
 
