@@ -50,7 +50,7 @@ the_package() {
 
 step 'system packages' 1200 bash scripts/system-packages.sh cmake g++ make python3 libgtest-dev \
   clang clang-format clang-tidy clang-14 lld-14 llvm-14 libclang-rt-14-dev g++-mingw-w64-x86-64-posix binutils \
-  pkg-config xz-utils qemu-user musl wine wine64 spin redis-server cargo valgrind strace \
+  pkg-config xz-utils qemu-user musl musl-tools g++-aarch64-linux-gnu wine wine64 spin redis-server cargo valgrind strace \
   libbenchmark-dev
 step 'npm ci' 600 npm ci --no-audit --no-fund
 export ALLSTOP_REQUIRE_NATS=1 # no NATS server: a failure, where `npm test` skips tests
