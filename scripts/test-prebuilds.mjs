@@ -11,10 +11,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { symbols } from 'node-api-headers';
-import { readMachO } from './prebuilds/mach-o.mjs';
-import { readPe } from './prebuilds/pe.mjs';
 import { EXPORTS, fileOf, targets } from './targets.mjs';
 import { folder as toolchains } from './toolchains/fetch.mjs';
+import { readMachO } from './toolchains/mach-o.mjs';
+import { readPe } from './toolchains/pe.mjs';
 
 const root = resolve(import.meta.dirname, '..');
 const NEWEST_GLIBC = [2, 17];

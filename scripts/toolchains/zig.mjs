@@ -5,8 +5,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { include_dir as headers, symbols } from 'node-api-headers';
-import { hideExports } from '../prebuilds/pe.mjs';
 import { EXPORTS } from '../targets.mjs';
+import { hideExports } from './pe.mjs';
 
 const root = resolve(import.meta.dirname, '../..');
 const here = import.meta.dirname;

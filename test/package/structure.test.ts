@@ -163,6 +163,22 @@ describe('the native layers', () => {
   });
 });
 
+describe('the scripts', () => {
+  it('import files that are in git', () => {
+    const inGit = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).split('\n');
+    const lost = inGit
+      .filter((file) => file.startsWith('scripts/') && file.endsWith('.mjs'))
+      .flatMap((file) =>
+        [...read(file).matchAll(/from '(\.[^']+)'/g)].map(([, to = '']) => ({
+          file,
+          to: posix.join(posix.dirname(file), to),
+        })),
+      )
+      .filter(({ to }) => !inGit.includes(to));
+    expect(lost).toEqual([]);
+  });
+});
+
 describe('package.json', () => {
   const manifest = JSON.parse(read('package.json'));
 
