@@ -32,6 +32,9 @@ const CHECKPOINT_MS = 500;
 export async function train(cluster, options, history, killer, end, onStep) {
   const { workers, steps, seed, checkpoints, isolation } = options;
   const parameters = await cluster.variable('parameters', initialParameters(seed));
+  let isOver = false;
+  /** @type {Promise<void> | undefined} */
+  let saving;
   if (checkpoints !== undefined) {
     const checkpoint = new Checkpoint(cluster, {
       ...(isolation === 'nats' ? { bucket: checkpoints } : { directory: checkpoints }),
@@ -40,7 +43,7 @@ export async function train(cluster, options, history, killer, end, onStep) {
     });
     await checkpoint.restoreLatest();
     LooperThread.loop(cluster.coordinator, CHECKPOINT_MS, async () => {
-      await checkpoint.save(history.applied);
+      if (!isOver) await (saving = checkpoint.save(history.applied));
     });
   }
   if (end !== undefined) history.goOn(end);
@@ -76,6 +79,8 @@ export async function train(cluster, options, history, killer, end, onStep) {
   };
   await Promise.all(Array.from({ length: workers * STEPS_AHEAD }, go));
   await cluster.join();
+  isOver = true;
+  await saving; // before the cluster is closed, when a save fails
 
   const validated = await cluster.schedule(validate, [await parameters.read()]);
   const replaced = cluster.workers.reduce((sum, { restarts }) => sum + restarts, 0);
