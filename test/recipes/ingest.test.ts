@@ -79,7 +79,7 @@ describe('a file on its way into SQLite, by better-sqlite3', { tags: 'long' }, (
     const { compilePeer } = await fetchPeers();
     compilePeer('better-sqlite3', 'build/Release/better_sqlite3.node');
     folder = withPeers('ingest');
-  }, 600_000);
+  }, 1_800_000); // compiles SQLite
 
   it('is there once, however often the program was killed and stopped', async () => {
     const signals: NodeJS.Signals[] = ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGINT', 'SIGKILL'];
