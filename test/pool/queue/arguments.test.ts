@@ -41,6 +41,7 @@ describeKinds(kinds, (kind) => {
       ['the name of an inherited property', 'toString', /pass the name/],
     ])('refuses %s, and says what to pass', async (_what, fn, message) => {
       const cluster = start();
+      await cluster.ready(); // a name is checked against those of a worker, if one is there in time
       const error = await errorOf(cluster.schedule(fn as string, [1]));
       expect(error).toBeInstanceOf(TypeError);
       expect(error.code).toBe('ERR_INVALID_ARG_TYPE');
