@@ -67,13 +67,13 @@ export class Attachment {
   readonly words: Int32Array;
   readonly wordIndex: number;
   readonly errors: ErrorsHere;
+  readonly signal: StopSignal;
   /** For what has to find the attachment as long as something else keeps it. */
   readonly ref: WeakRef<Attachment>;
   readonly #token: number;
   // A server makes a coordinator for each request: what most have not is made when it is asked for.
   #links: Set<Link> | undefined;
   #workers: Map<object, ShownWorker> | undefined;
-  readonly #signal: StopSignal;
   /** Tells of the events of the timeline; undefined while nobody hears. */
   #teller: Teller | undefined;
   #coordinator: WeakRef<object> | undefined; // the public object
@@ -89,7 +89,7 @@ export class Attachment {
     this.words = native.words;
     this.wordIndex = native.wordIndex;
     this.errors = new ErrorsHere(native);
-    this.#signal = new StopSignal(this);
+    this.signal = new StopSignal(this);
     this.#token = native.token;
     this.ref = byCoordinator.set(native.id, this, this.#token);
     watch(this, () => byCoordinator.values());
@@ -155,16 +155,6 @@ export class Attachment {
       this.native.noteSeen();
     }
     return true;
-  }
-
-  /** The signal, for the program. From now on the program is given the error of a stop with the signal's reason. */
-  giveSignal(): AbortSignal {
-    return this.#signal.read(true);
-  }
-
-  /** As `StopSignal.interrupted`. */
-  interrupted(error: Error): Error {
-    return this.#signal.interrupted(error);
   }
 
   clearStop(): boolean {
@@ -308,7 +298,7 @@ export class Attachment {
    */
   abandon(): void {
     if (this.coordinator !== undefined) return; // a new public object was made meanwhile
-    if (this.#signal.live !== undefined || this.#needsHooks()) this.#keepBy('itself');
+    if (this.signal.live !== undefined || this.#needsHooks()) this.#keepBy('itself');
     sweepSoon(); // the public object may have been the last that could stop another coordinator
   }
 
@@ -320,11 +310,11 @@ export class Attachment {
    */
   letGo(): void {
     if (this.#keeper !== 'itself' || this.#isHeardBy('wait') || this.#isHeardBy('join')) return;
-    const before = this.#signal.live;
+    const before = this.signal.live;
     const heard = before !== undefined && isHeard(before);
     if ((heard || this.#needsHooks()) && this.native.hasOtherOwners()) return;
     this.check(); // an owner of the coordinator may have requested a stop before it went
-    const signal = this.#signal.live;
+    const signal = this.signal.live;
     this.#keepBy('signal');
     if (signal === undefined) return;
     if (heard) {

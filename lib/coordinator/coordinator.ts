@@ -281,7 +281,7 @@ export class Coordinator implements AsyncDisposable {
    * of listeners without a warning.
    */
   get signal(): AbortSignal {
-    return this.#attachment.giveSignal();
+    return this.#attachment.signal.read(true);
   }
 
   /** Whether a `join()` has completed since the last `clearStop()`. */

@@ -41,7 +41,10 @@ export class StopSignal {
     return this.#state.phase === 'live' ? this.#state.controller.signal : undefined;
   }
 
-  /** `isGiven`: whether the program gets it, not only the package. */
+  /**
+   * `isGiven`: whether the program gets it, not only the package. From then on the program is given
+   * the error of a stop with the signal's reason.
+   */
   read(isGiven: boolean): AbortSignal {
     if (isGiven) this.#isGiven = true;
     const { native } = this.#attachment;

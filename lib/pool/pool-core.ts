@@ -261,7 +261,7 @@ export class PoolCore<E extends Engine = Engine> {
           return this.#extension.isDefining ? { ...report, ready: false } : report;
         },
         whyNever: () => this.#whyNeverReady(),
-        interrupted: (error) => attachmentOf(this.coordinator).interrupted(error),
+        interrupted: (error) => attachmentOf(this.coordinator).signal.interrupted(error),
         changes: this.changes,
         timeoutMs,
         signal,
@@ -281,7 +281,7 @@ export class PoolCore<E extends Engine = Engine> {
     if (over !== undefined) {
       const { why, cause, isStop } = over;
       const error = new FailedPreconditionError(`The cluster cannot be resized: ${why}`, { cause });
-      throw isStop === true ? attachmentOf(this.coordinator).interrupted(error) : error;
+      throw isStop === true ? attachmentOf(this.coordinator).signal.interrupted(error) : error;
     }
     const resized = this.#engine.resize(workers);
     this.rules.failUnplaceable(this.#extension.waiting);

@@ -579,14 +579,14 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const attachment = this.#attachment;
     if (attachment?.shouldStop()) {
       const { name } = attachment.native;
-      return attachment.interrupted(
+      return attachment.signal.interrupted(
         new CancelledError(`The queue '${this.name}' was stopped with the coordinator '${name}'`),
       );
     }
     if (this.closed) return new CancelledError(`The queue '${this.name}' is closed`);
     const text = `The queue '${this.name}' was stopped with its coordinator, whose stop has since been cleared`;
     const error = new CancelledError(text);
-    return attachment?.interrupted(error) ?? error;
+    return attachment?.signal.interrupted(error) ?? error;
   }
 
   #timedOutFull(method: string, ms: number): Error {

@@ -269,7 +269,7 @@ export class Gate implements Disposable {
     const attachment = this.#attachment;
     if (attachment === undefined) return;
     if (!attachment.shouldStop() && attachment.native.generation() === since) return;
-    throw attachment.interrupted(
+    throw attachment.signal.interrupted(
       new CancelledError(
         `The wait at the gate '${this.name}' has ended: the coordinator '${attachment.native.name}' was stopped`,
       ),
