@@ -1,6 +1,7 @@
 /** Checks of arguments, with the error classes, codes and wording of Node's own checks. */
 
 import { inspect } from 'node:util';
+import { fieldOf } from './thrown-value.ts';
 
 function received(value: unknown): string {
   if (value === null || value === undefined) return `Received ${value}`;
@@ -67,23 +68,13 @@ export function holds(test: () => boolean): boolean {
 
 /** The `name` of a thread, a function or a class. @returns undefined if there is none */
 export function nameOf(value: object): string | undefined {
-  let name: unknown;
-  try {
-    name = (value as { name?: unknown }).name;
-  } catch {
-    return undefined;
-  }
+  const name = fieldOf(value, 'name');
   return typeof name === 'string' && name !== '' ? name : undefined;
 }
 
 /** Whether `value` is an iterable object. False for a string: no caller means its characters. */
 export function isIterable(value: unknown): value is Iterable<unknown> {
-  return holds(
-    () =>
-      typeof value === 'object' &&
-      value !== null &&
-      typeof (value as Iterable<unknown>)[Symbol.iterator] === 'function',
-  );
+  return typeof value === 'object' && typeof fieldOf(value, Symbol.iterator) === 'function';
 }
 
 /** Checks a duration in milliseconds: a number from 0 to Infinity. */
@@ -140,7 +131,7 @@ export function checkOptions<T extends object>(
  * but not from `Object.prototype`.
  */
 function readOptions(given: object, known: readonly string[]): object {
-  const options = Object.create(null) as Record<string, unknown>;
+  const options: Record<string, unknown> = Object.create(null);
   for (const name of known) {
     if (!(name in given) || isOfAllObjects(given, name)) continue;
     options[name] = Reflect.get(given, name);
@@ -256,7 +247,7 @@ export function checkOneOf<T extends string>(
 ): asserts value is T {
   const listed = values.map((each) => `'${each}'`).join(', ');
   if (typeof value !== 'string') throw invalidType(name, `one of ${listed}`, value);
-  if ((values as readonly string[]).includes(value)) return;
+  if (values.some((each) => each === value)) return;
   throw invalidValue(`The "${name}" property must be one of ${listed}. ${received(value)}`);
 }
 

@@ -19,7 +19,7 @@ export function define(object: object, key: PropertyKey, value: unknown, enumera
  * formats the stack that it replaces, and so calls `Error.prepareStackTrace`, which may throw.
  */
 export function defineStack(error: Error, stack: string | undefined): void {
-  (error as { stack?: string | undefined }).stack = stack;
+  Reflect.set(error, 'stack', stack);
   define(error, 'stack', stack, false);
 }
 
@@ -124,7 +124,7 @@ function valueText(value: unknown): string {
 export function oneLine(error: unknown): string {
   try {
     if (!isError(error)) return `the value ${valueText(error).replaceAll(/\s+/g, ' ')}`;
-    const { code, nativeType } = error as { code?: unknown; nativeType?: unknown };
+    const [code, nativeType] = [fieldOf(error, 'code'), fieldOf(error, 'nativeType')];
     const type = typeof nativeType === 'string' && nativeType !== '' ? ` [${nativeType}]` : '';
     const suffix = typeof code === 'string' ? ` (${code})` : '';
     return `${error.name}${type}: ${error.message.split('\n')[0]}${suffix}`;

@@ -5,9 +5,9 @@
 
 import { isSharedArrayBuffer } from 'node:util/types';
 
-const typedArray = Object.getPrototypeOf(Int32Array.prototype) as object;
-const getterOf = (name: PropertyKey): ((this: unknown) => unknown) =>
-  Object.getOwnPropertyDescriptor(typedArray, name)?.get as () => unknown;
+const typedArray: object = Object.getPrototypeOf(Int32Array.prototype);
+const getterOf = (name: PropertyKey) =>
+  Object.getOwnPropertyDescriptor(typedArray, name)?.get ?? (() => undefined);
 const [tag, size] = [getterOf(Symbol.toStringTag), getterOf('length')];
 const [memory, offset] = [getterOf('buffer'), getterOf('byteOffset')];
 
@@ -16,11 +16,11 @@ export const classOf = (value: unknown): string | undefined => {
   const name = tag.call(value);
   return typeof name === 'string' ? name : undefined;
 };
-export const lengthOf = (array: ArrayBufferView): number => size.call(array) as number;
-export const bufferOf = (array: ArrayBufferView): ArrayBuffer => memory.call(array) as ArrayBuffer;
-export const byteOffsetOf = (array: ArrayBufferView): number => offset.call(array) as number;
+export const lengthOf = (array: unknown): number => size.call(array);
+export const bufferOf = (array: unknown): ArrayBuffer => memory.call(array);
+export const byteOffsetOf = (array: unknown): number => offset.call(array);
 
 /** Whether `value` is an Int32Array over a SharedArrayBuffer. */
 export function isSharedWords(value: unknown): value is Int32Array {
-  return classOf(value) === 'Int32Array' && isSharedArrayBuffer(bufferOf(value as Int32Array));
+  return classOf(value) === 'Int32Array' && isSharedArrayBuffer(bufferOf(value));
 }

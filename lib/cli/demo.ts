@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { join } from 'node:path';
+import { messageOf } from '../base/thrown-value.ts';
 import { root } from '../native/binary/package-files.ts';
 import { type Command, CommandError } from './base/command.ts';
 
@@ -43,7 +44,7 @@ stderr.`,
       const exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
       return { text: '', json: { demo: program, exitCode }, exitCode };
     } catch (error) {
-      throw new CommandError(`${process.execPath} cannot be run: ${(error as Error).message}`);
+      throw new CommandError(`${process.execPath} cannot be run: ${messageOf(error)}`);
     } finally {
       for (const signal of SIGNALS) process.off(signal, pass);
     }

@@ -2,6 +2,7 @@
 
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
+import { messageOf } from '../base/thrown-value.ts';
 import { root } from '../native/binary/package-files.ts';
 import { type Command, CommandError, UsageError, version } from './base/command.ts';
 
@@ -20,7 +21,7 @@ function makeEmpty(folder: string): void {
     mkdirSync(folder, { recursive: true });
     names = readdirSync(folder);
   } catch (error) {
-    throw new CommandError(`the folder cannot be made: ${(error as Error).message}`);
+    throw new CommandError(`the folder cannot be made: ${messageOf(error)}`);
   }
   if (names.length > 0) {
     throw new CommandError(

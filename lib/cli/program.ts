@@ -2,6 +2,7 @@
 
 /** `npx allstop`: runs the command that the command line asks for, and prints its result. */
 
+import { codeOf, messageOf } from '../base/thrown-value.ts';
 import { fitTerminal } from '../coordinator/words.ts';
 import { CommandError, UsageError } from './base/command.ts';
 import { runCommandLine } from './main.ts';
@@ -20,14 +21,14 @@ try {
   process.exitCode = exitCode;
   process.stdout.write(text, (error) => {
     // A reader that has ended (`| head`) has what it wanted. A full disk has not.
-    if (error && (error as NodeJS.ErrnoException).code !== 'EPIPE') {
+    if (error && codeOf(error) !== 'EPIPE') {
       process.stderr.write(`allstop: the output could not be written: ${error.message}\n`);
       process.exitCode = 1;
     }
     if (lingers) process.stderr.write('', () => process.exit());
   });
 } catch (error) {
-  const said = fitTerminal(`allstop: ${(error as Error).message}`.split('\n'));
+  const said = fitTerminal(`allstop: ${messageOf(error)}`.split('\n'));
   if (error instanceof UsageError) {
     process.stderr.write(`${said}\n${error.usage}`);
     process.exitCode = 2;

@@ -7,7 +7,7 @@
  * An `error` listener would not do: `console.log` ignores such errors only while there is none.
  */
 
-import { attempt, define } from '../base/thrown-value.ts';
+import { attempt, codeOf, define } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { binding } from '../native/native.ts';
 import { PATIENCE_MS } from './unseen-errors.ts';
@@ -54,9 +54,9 @@ function holdErrors(stream: NodeJS.WriteStream): void {
   const { emit } = stream;
   const isOwn = Object.hasOwn(stream, 'emit');
   const ours = (event: string, ...args: unknown[]): boolean => {
-    const isBroken = event === 'error' && (args[0] as NodeJS.ErrnoException)?.code === 'EPIPE';
+    const isBroken = event === 'error' && codeOf(args[0]) === 'EPIPE';
     if (!isBroken || stream.listenerCount('error') > 0)
-      return Reflect.apply(emit, stream, [event, ...args]) as boolean;
+      return Reflect.apply(emit, stream, [event, ...args]);
     afterSignal((signal) => {
       if (signal === undefined) Reflect.apply(emit, stream, [event, ...args]);
       else tell(signal);

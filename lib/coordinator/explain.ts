@@ -205,7 +205,7 @@ function histogram(times: readonly number[]): string {
     const count = times.filter((ms) => ms >= from && ms < step).length;
     return { label: `within ${step} ms`, count };
   });
-  const longest = STEPS.at(-1) as number;
+  const longest = STEPS.at(-1) ?? 0;
   columns.push({ label: 'later', count: times.filter((ms) => ms >= longest).length });
   return columns
     .filter(({ count }) => count > 0)

@@ -118,7 +118,7 @@ function checkSource(resource: unknown): asserts resource is Source {
       () =>
         typeof resource === 'object' &&
         resource !== null &&
-        typeof (resource as Record<string, unknown>)[method] === 'function',
+        typeof fieldOf(resource, method) === 'function',
     );
   if ((can('on') && can('off')) || (can('addEventListener') && can('removeEventListener'))) return;
   throw invalidType('resource', 'an instance of EventEmitter or EventTarget', resource);
@@ -225,9 +225,7 @@ export function stopOnClose(
   const listeners = [...new Set(heard)].map((event) => ({
     event,
     listen: (argument: unknown, signal?: unknown): void => {
-      const carried = isError(argument)
-        ? argument
-        : (argument as { error?: unknown } | null)?.error;
+      const carried = isError(argument) ? argument : fieldOf(argument, 'error');
       if (isOfWorker && event === 'error') {
         own = causeOfDeath(threadId, argument);
         (resource as Worker).once('exit', () => forgetWorker(threadId));

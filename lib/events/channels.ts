@@ -71,7 +71,8 @@ export function onSubscribe(then: () => void): void {
       writable: true,
       value(this: Channel, listener: (message: unknown, name: string | symbol) => void): void {
         // The prototype changes with the first subscriber: Node's own `subscribe` is looked up now.
-        (other ?? (Object.getPrototypeOf(this) as Channel).subscribe).call(this, listener);
+        const prototype: Channel = Object.getPrototypeOf(this);
+        (other ?? prototype.subscribe).call(this, listener);
         then();
       },
     });

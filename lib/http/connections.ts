@@ -18,12 +18,10 @@ type Parser = { readonly socket?: Socket | null };
 type ParserList = { all?(): readonly Parser[] };
 
 /** A field that Node does not document. */
-const hidden = (object: object, name: string): unknown =>
-  (object as Record<string, unknown>)[name] ?? undefined;
+const hidden = (object: object, name: string | symbol) => Reflect.get(object, name) ?? undefined;
 
 /** The socket that was accepted, of a socket of TLS; undefined for a socket that was accepted. */
-const acceptedSocket = (socket: Socket): Socket | undefined =>
-  hidden(socket, '_parent') as Socket | undefined;
+const acceptedSocket = (socket: Socket): Socket | undefined => hidden(socket, '_parent');
 
 type EarlierConnection = {
   readonly socket: Socket;
@@ -38,7 +36,7 @@ function http1Sockets(server: Server): Socket[] {
   const key = Object.getOwnPropertySymbols(server).find(
     ({ description }) => description === 'http.server.connections',
   );
-  const list = key && (server as unknown as Record<symbol, ParserList | undefined>)[key];
+  const list: ParserList | undefined = key && hidden(server, key);
   const parsers = list?.all?.() ?? [];
   return parsers.flatMap(({ socket }) => (socket ? [socket] : []));
 }
@@ -47,7 +45,7 @@ function earlierConnections(server: Server): EarlierConnection[] {
   const http1 = http1Sockets(server);
   // A socket of TLS is not a handle of its own.
   const known = new Set<unknown>(http1.flatMap((socket) => [socket, acceptedSocket(socket)]));
-  const handles = hidden(process, '_getActiveHandles') as (() => Socket[]) | undefined;
+  const handles: (() => Socket[]) | undefined = hidden(process, '_getActiveHandles');
   const others = (handles?.() ?? []).filter(
     (handle) => hidden(handle, 'server') === server && !known.has(handle),
   );
@@ -55,7 +53,7 @@ function earlierConnections(server: Server): EarlierConnection[] {
     ...http1.map((socket) => ({
       socket,
       isHttp1: true,
-      response: hidden(socket, '_httpMessage') as ServerResponse | undefined,
+      response: hidden(socket, '_httpMessage'),
     })),
     ...others.map((socket) => ({ socket, isHttp1: false, response: undefined })),
   ];

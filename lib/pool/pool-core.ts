@@ -13,6 +13,7 @@ import {
   checkSignal,
   invalidType,
 } from '../base/arguments.ts';
+import { fieldOf } from '../base/thrown-value.ts';
 import { within } from '../base/timer.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
@@ -113,7 +114,7 @@ export class PoolCore<E extends Engine = Engine> {
     options: ClusterCoordinatorOptions | undefined,
     extend?: (core: PoolCore<E>) => PoolExtension<E>,
   ) {
-    if (typeof (strategy as Partial<Strategy> | null)?.connect !== 'function') {
+    if (typeof fieldOf(strategy, 'connect') !== 'function') {
       throw invalidType('strategy', 'a LocalStrategy or a NatsStrategy', strategy);
     }
     const { maxQueued, maxQueuedBytes, retries, cancelGraceMs, parent, results } =

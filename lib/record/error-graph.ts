@@ -260,9 +260,9 @@ export const builtinClasses: ReadonlyMap<string, AnyErrorClass> = new Map<string
     URIError,
     AggregateError,
     DOMException,
-    (globalThis as { SuppressedError?: unknown }).SuppressedError, // Node 24
-    ...['CompileError', 'LinkError', 'RuntimeError'].map(
-      (name) => (globalThis as { WebAssembly?: Record<string, unknown> }).WebAssembly?.[name],
+    fieldOf(globalThis, 'SuppressedError'), // Node 24
+    ...['CompileError', 'LinkError', 'RuntimeError'].map((name) =>
+      fieldOf(fieldOf(globalThis, 'WebAssembly'), name),
     ),
   ]
     .filter(isErrorClass)
@@ -402,7 +402,7 @@ function isNode(node: Partial<Node>, mostItems: number): boolean {
 
 /** The value of packed bytes. Objects that this thread has thrown are the originals, not copies. */
 export function unpack(graph: Uint8Array): unknown {
-  const own = builtin('node:v8').deserialize(graph) as Graph;
+  const own: Graph = builtin('node:v8').deserialize(graph);
   const most = Math.max(own.nodes.length, own.thrown.length);
   if (!(most <= graph.byteLength)) throw new RangeError('The graph has more entries than bytes');
   for (const node of own.nodes) {

@@ -1,7 +1,7 @@
 /** Queries of SQLite that end at a stop. */
 
 import { checkInteger, checkOptions, invalidType } from '../base/arguments.ts';
-import { messageOf } from '../base/thrown-value.ts';
+import { fieldOf, messageOf } from '../base/thrown-value.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { FailedPreconditionError } from '../errors/errors.ts';
@@ -74,7 +74,7 @@ function connect(db: SqliteDatabase): SqliteConnection {
  * @throws TypeError, RangeError a wrong argument: nothing has changed then
  */
 export function obey(db: SqliteDatabase, coord: Coordinator | null, options?: ObeyOptions): void {
-  if (typeof (db as Partial<SqliteDatabase> | null)?.loadExtension !== 'function') {
+  if (typeof fieldOf(db, 'loadExtension') !== 'function') {
     throw invalidType('db', 'a database of better-sqlite3 or node:sqlite', db);
   }
   const attachment = coord === null ? null : checkCoordinator('coord', coord);

@@ -5,6 +5,7 @@
 
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type * as Api from '@opentelemetry/api';
+import { textOf } from '../base/thrown-value.ts';
 import { require } from '../native/binary/package-files.ts';
 
 // OpenTelemetry's API, an optional peer. It is looked for when the program has registered a tracer
@@ -21,7 +22,7 @@ let loaded: typeof Api | null | undefined;
 function load(): typeof Api | undefined {
   if (loaded === undefined) {
     try {
-      loaded = require('@opentelemetry/api') as typeof Api;
+      loaded = require('@opentelemetry/api');
     } catch {
       loaded = null; // not installed where this package, or the bundle that it is in, looks
     }
@@ -67,7 +68,7 @@ export function fromText(
 ): Api.Context {
   let headers: Headers;
   try {
-    headers = JSON.parse(text) as Headers;
+    headers = JSON.parse(text);
   } catch {
     return ROOT_CONTEXT;
   }
@@ -75,7 +76,7 @@ export function fromText(
   if (trace.getSpanContext(context) !== undefined) return context;
   const [, traceId, spanId, flags] = TRACEPARENT.exec(String(headers?.['traceparent'])) ?? [];
   if (traceId === undefined || spanId === undefined) return context;
-  const traceFlags = Number.parseInt(flags as string, 16);
+  const traceFlags = Number.parseInt(flags ?? '', 16);
   const parent = { traceId, spanId, traceFlags, isRemote: true };
   return isSpanContextValid(parent) ? trace.setSpanContext(context, parent) : context;
 }
@@ -116,7 +117,7 @@ export function inheritAs(text: string | undefined): void {
 export function adoptInherited(): void {
   if (!isLooked) {
     isLooked = true;
-    inherited ??= getEnvironmentData(KEY) as unknown as string | undefined;
+    inherited ??= textOf(getEnvironmentData(KEY));
     if (inherited !== undefined) setEnvironmentData(KEY, undefined as never);
   }
   if (inherited === undefined) return;

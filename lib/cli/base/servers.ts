@@ -1,5 +1,6 @@
 /** Checks `--servers` and `--cluster`, and reads the credentials from the environment. */
 
+import { messageOf } from '../../base/thrown-value.ts';
 import {
   checkConnectionOptions,
   credentialsOf,
@@ -18,7 +19,7 @@ export function connectionOf(servers: string, domain?: string): NatsConnectionOp
     const jetstream = domain === undefined ? {} : { jetstream: { domain } };
     return checkConnectionOptions({ servers, ...credentialsOf(env), ...jetstream, renew });
   } catch (error) {
-    throw new UsageError((error as Error).message);
+    throw new UsageError(messageOf(error));
   }
 }
 

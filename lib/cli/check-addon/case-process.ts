@@ -15,7 +15,7 @@ import {
   type Told,
 } from './run-case.ts';
 
-const order = JSON.parse(process.argv[2] as string) as Order;
+const order: Order = JSON.parse(process.argv[2] ?? '');
 
 // Synchronous, so that what was told before a crash arrives. On a line of its own, since the addon
 // may print, too.

@@ -6,7 +6,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { DELIBERATE, type FromWorker, type Order } from './run-case.ts';
 
-const order = workerData as Order & { afterwards?: true };
+const order: Order & { afterwards?: true } = workerData;
 const port = parentPort as MessagePort;
 const tell = (told: FromWorker): void => port.postMessage(told);
 
@@ -28,7 +28,7 @@ function load(path: string): unknown {
 
 async function exercise(): Promise<void> {
   const { phase, script } = order;
-  const { default: use, afterwards } = (await import(pathToFileURL(script).href)) as Script;
+  const { default: use, afterwards }: Script = await import(pathToFileURL(script).href);
   const hasAfterwards = typeof afterwards === 'function';
   const reached = (): void => tell({ reached: true, hasAfterwards });
   if (order.afterwards) {

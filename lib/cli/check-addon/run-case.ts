@@ -38,7 +38,7 @@ function toldIn(stdout: string): { step: string; done?: true } & Partial<Failed>
   const told = stdout
     .split('\n')
     .filter((line) => line.startsWith(MARK) && line.endsWith('}'))
-    .map((line) => JSON.parse(line.slice(MARK.length)) as Told);
+    .map((line) => JSON.parse(line.slice(MARK.length)));
   return Object.assign({ step: 'at the start of the process' }, ...told);
 }
 

@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../base/thrown-value.ts';
 import { compiledIn } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
 import { CommandError } from '../base/command.ts';
@@ -21,7 +22,7 @@ function makeStaging(folder: string): string {
   } catch (error) {
     throw new CommandError(
       [
-        `the folder of the package is not writable: ${(error as Error).message}`,
+        `the folder of the package is not writable: ${messageOf(error)}`,
         `What to do: run this command as the owner of ${folder}, or install allstop in a folder that you own`,
       ].join('\n'),
     );
@@ -187,7 +188,7 @@ export function findPeers(): Peers {
   const cmakeJs = manifestOf('cmake-js');
   const nodeAddonApi = manifestOf('node-addon-api');
   if (cmakeJs !== undefined && nodeAddonApi !== undefined) {
-    const { bin } = JSON.parse(readFileSync(cmakeJs, 'utf8')) as { bin: { 'cmake-js': string } };
+    const { bin }: { bin: { 'cmake-js': string } } = JSON.parse(readFileSync(cmakeJs, 'utf8'));
     return {
       cmakeJs: join(dirname(cmakeJs), bin['cmake-js']),
       nodeAddonApi: dirname(nodeAddonApi),

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../../base/thrown-value.ts';
 import {
   type Candidate,
   candidates,
@@ -98,7 +99,7 @@ function abiCheck({ abi, from }: Loaded): Check {
   try {
     header = headerAbi();
   } catch (error) {
-    const cause = `the C header is missing: ${(error as Error).message}`;
+    const cause = `the C header is missing: ${messageOf(error)}`;
     return { ...check, ok: false, cause, remedy: 'reinstall allstop' };
   }
   if (abi === header) return { ...check, ok: true, detail: 'as in allstop.h' };

@@ -1,5 +1,6 @@
 /** `allstop doctor` without options: runs all checks of this machine, in order. */
 
+import { messageOf } from '../../base/thrown-value.ts';
 import type { CommandResult } from '../base/command.ts';
 import { binaryChecks } from './binary-checks.ts';
 import { type Check, QUIRK, REPORT_BUG, report } from './check.ts';
@@ -9,7 +10,7 @@ import { atLeast, type Runtime, runtime, runtimeChecks } from './runtime-checks.
 const impossible = (name: string, error: unknown): Check => ({
   name,
   ok: false,
-  cause: `the check failed: ${(error as Error).message}`,
+  cause: `the check failed: ${messageOf(error)}`,
   remedy: REPORT_BUG,
 });
 

@@ -6,6 +6,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { codeOf } from '../../base/thrown-value.ts';
 import { OVERRIDE } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
 import type { Probe } from './check.ts';
@@ -33,7 +34,7 @@ function howItEnded(
   { error, signal, status, stderr }: ReturnType<typeof runChild>,
   timeout: number,
 ): string {
-  const timedOut = (error as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT';
+  const timedOut = codeOf(error) === 'ETIMEDOUT';
   const how = timedOut
     ? `did not answer within ${timeout / 1_000} s`
     : signal === null

@@ -1,6 +1,7 @@
 /** The checks that work without the native binary: runtime, platform, Node-API, permissions. */
 
 import { sep } from 'node:path';
+import { codeOf } from '../../base/thrown-value.ts';
 import { libc, NODE_API, platformName } from '../../native/binary/binary.ts';
 import type { Check } from './check.ts';
 
@@ -26,7 +27,7 @@ function glibcVersion(): string | undefined {
   const { report } = process;
   if (report === undefined || runtime().title === 'Deno') return undefined;
   // With the network part, the report would look up the hosts of open connections in the DNS.
-  (report as { excludeNetwork?: boolean }).excludeNetwork = true;
+  Reflect.set(report, 'excludeNetwork', true);
   const { header } = report.getReport() as { header?: { glibcVersionRuntime?: string } };
   return header?.glibcVersionRuntime;
 }
@@ -55,7 +56,7 @@ function refusesAddons(): boolean {
     process.dlopen({ exports: {} }, sep); // a folder, which cannot be loaded as an addon
     return false;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ERR_DLOPEN_DISABLED';
+    return codeOf(error) === 'ERR_DLOPEN_DISABLED';
   }
 }
 

@@ -9,7 +9,7 @@ import { root } from '../../native/binary/package-files.ts';
 import { binding, tryLoad } from '../../native/native.ts';
 import type { Finding } from './check.ts';
 
-const firstLine = (error: unknown): string => messageOf(error).split('\n')[0] as string;
+const firstLine = (error: unknown): string => messageOf(error).replace(/\n[^]*/, '');
 
 export async function tryBinary(tell: (finding: Finding) => void): Promise<void> {
   const { from, attempts } = tryLoad();

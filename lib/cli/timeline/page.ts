@@ -5,6 +5,7 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs';
 import { scaleLinear } from 'd3-scale';
+import { messageOf } from '../../base/thrown-value.ts';
 import { counted, fitTerminal } from '../../coordinator/words.ts';
 import {
   type Lane,
@@ -305,7 +306,7 @@ export function writePage(file: string, output: string): CommandResult {
   try {
     writeFileSync(output, page);
   } catch (error) {
-    throw new CommandError(`Cannot write '${output}': ${(error as Error).message}`);
+    throw new CommandError(`Cannot write '${output}': ${messageOf(error)}`);
   }
   const threads = lanesOf(timeline.events).length;
   const events = timeline.events.length;

@@ -1,6 +1,7 @@
 /** Reads the JSON of a timeline, or of a Chrome trace that was made of one. */
 
 import { readFileSync } from 'node:fs';
+import { messageOf } from '../../base/thrown-value.ts';
 import { type ChromeTrace, fromChromeTrace, type Timeline } from '../../events/timeline/events.ts';
 import { CommandError } from '../base/command.ts';
 
@@ -21,12 +22,12 @@ function parse(path: string): unknown {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new CommandError(`Cannot read '${path}': ${(error as Error).message}`);
+    throw new CommandError(`Cannot read '${path}': ${messageOf(error)}`);
   }
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new CommandError(`'${path}' is not JSON: ${(error as Error).message}. ${EXPECTED}`);
+    throw new CommandError(`'${path}' is not JSON: ${messageOf(error)}. ${EXPECTED}`);
   }
 }
 

@@ -27,7 +27,7 @@ export class Health {
   constructor(running: () => number) {
     this.#running = running;
     this.#server = createServer(({ method = '', url = '' }, response) => {
-      const { status, text } = this.#answer(method, url.split('?', 1)[0] as string);
+      const { status, text } = this.#answer(method, url.replace(/\?.*/s, ''));
       const type = 'text/plain; version=0.0.4; charset=utf-8';
       response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' });
       response.end(method === 'HEAD' ? undefined : text);

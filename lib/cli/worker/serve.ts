@@ -6,7 +6,8 @@ import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { moduleFile } from '../../base/module-file.ts';
-import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
+import { messageOf } from '../../base/thrown-value.ts';
+import { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { ONE_PRESS_MS } from '../../coordinator/signal-links.ts';
 import { PATIENCE_MS } from '../../coordinator/unseen-errors.ts';
 import { counted } from '../../coordinator/words.ts';
@@ -69,7 +70,7 @@ function pathOf(url: string): string {
   try {
     return fileURLToPath(url);
   } catch (error) {
-    throw new UsageError(`--module: ${url} is not the URL of a file: ${(error as Error).message}`);
+    throw new UsageError(`--module: ${url} is not the URL of a file: ${messageOf(error)}`);
   }
 }
 
@@ -78,9 +79,9 @@ function specOf({ spec: path }: Options, job: string, task: number | undefined) 
   if (path === undefined) return undefined;
   let spec: ClusterSpec;
   try {
-    spec = new ClusterSpec(JSON.parse(readFileSync(path, 'utf8')) as ClusterJobs);
+    spec = new ClusterSpec(JSON.parse(readFileSync(path, 'utf8')));
   } catch (error) {
-    throw new CommandError(`--spec: ${path} is not a ClusterSpec: ${(error as Error).message}`);
+    throw new CommandError(`--spec: ${path} is not a ClusterSpec: ${messageOf(error)}`);
   }
   // A job that the spec does not name is open to every worker.
   if (task === undefined || !spec.jobs.includes(job)) return spec;
@@ -190,7 +191,7 @@ export async function serve(options: Options): Promise<CommandResult> {
   } catch (error) {
     // For people, program.ts prints the message.
     if (json && !(error instanceof UsageError)) {
-      say('', { event: 'failed', why: (error as Error).message });
+      say('', { event: 'failed', why: messageOf(error) });
     }
     throw error;
   }

@@ -25,7 +25,7 @@ type FetchedFields<T extends object> = T extends { [K in keyof T]: Fetched<T[K]>
   : { [K in keyof T]: Fetched<T[K]> };
 
 function isPlain(value: object): boolean {
-  const prototype = Object.getPrototypeOf(value) as unknown;
+  const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
 
@@ -72,7 +72,7 @@ export async function fetchAll(structure: unknown): Promise<unknown> {
         for (const item of items) copy.add(item);
       });
     } else if (isPlain(value)) {
-      const copy: Record<string, unknown> = Object.create(Object.getPrototypeOf(value) as object);
+      const copy: Record<string, unknown> = Object.create(Object.getPrototypeOf(value));
       copies.set(value, copy);
       put(copy);
       for (const [key, each] of Object.entries(value))

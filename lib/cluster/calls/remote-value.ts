@@ -257,7 +257,7 @@ export class RemoteValue<T> {
         this.#waiting = this.#waiting?.filter((each) => each !== waiter);
         resolve(rejection(error));
       };
-      const onAbort = (): void => giveUp(reasonOfAbort(signal as AbortSignal));
+      const onAbort = (): void => giveUp(reasonOfAbort(signal));
       const timer = new Timer(timeoutMs, () => {
         giveUp(notEnded(timeoutMs));
       });

@@ -186,7 +186,7 @@ async function readHeader(file: CheckpointSource): Promise<{ header: Header; end
     throw new NotACheckpoint('the checksum of its header does not match');
   }
   try {
-    return { header: JSON.parse(json.toString()) as Header, end };
+    return { header: JSON.parse(json.toString()), end };
   } catch (error) {
     throw new NotACheckpoint(`its header cannot be read: ${messageOf(error)}`);
   }

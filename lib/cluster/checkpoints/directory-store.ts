@@ -3,7 +3,7 @@
 import { type FileHandle, open, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { makeFolder, replaceFile, writeSynced } from '../../base/synced-files.ts';
-import { messageOf } from '../../base/thrown-value.ts';
+import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import {
   type CheckpointFiles,
@@ -21,7 +21,7 @@ async function ofFile<T>(body: () => Promise<T>): Promise<T> {
   try {
     return await body();
   } catch (error) {
-    if (error instanceof NotACheckpoint || OURS.has((error as NodeJS.ErrnoException).code)) {
+    if (error instanceof NotACheckpoint || OURS.has(codeOf(error))) {
       throw error;
     }
     throw new NotACheckpoint(messageOf(error), { cause: error });

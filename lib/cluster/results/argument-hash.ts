@@ -14,7 +14,7 @@
 
 import { types } from 'node:util';
 import { builtin } from '../../base/builtins.ts';
-import { isError } from '../../base/thrown-value.ts';
+import { fieldOf, isError } from '../../base/thrown-value.ts';
 import { classOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { Variable } from '../variables/variable.ts';
@@ -124,7 +124,7 @@ class Walk {
       return `[${value.map((each) => this.#token(each)).join()}]`;
     }
     const fields = keys.map(
-      (key) => `${JSON.stringify(key)}:${this.#token((value as Record<string, unknown>)[key])}`,
+      (key) => `${JSON.stringify(key)}:${this.#token(Reflect.get(value, key))}`,
     );
     return `{${fields.join()}}`;
   }
@@ -148,7 +148,7 @@ const isPlain = (value: object): boolean => {
 };
 
 const nameOf = (value: object): string => {
-  const name: unknown = (value as { constructor?: { name?: unknown } }).constructor?.name;
+  const name = fieldOf(fieldOf(value, 'constructor'), 'name');
   return typeof name === 'string' && name !== '' ? name : 'strange object';
 };
 

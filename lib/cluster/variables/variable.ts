@@ -143,7 +143,7 @@ export class Variable<T extends VariableValue = VariableValue> implements Shared
  */
 export function definitionOf(name: string, initial: unknown): Definition {
   if (typeof initial === 'number') return { name, type: 0, length: 1 };
-  const type = VARIABLE_TYPES.indexOf(classOf(initial) as 'Float64Array');
+  const type = VARIABLE_TYPES.findIndex((each) => each === classOf(initial));
   if (type === -1) {
     throw invalidType(
       'initial',
@@ -151,7 +151,7 @@ export function definitionOf(name: string, initial: unknown): Definition {
       initial,
     );
   }
-  return { name, type, length: lengthOf(initial as Float64Array) };
+  return { name, type, length: lengthOf(initial) };
 }
 
 /** For messages: `a number`, `a Float64Array of 3 elements`. */
@@ -180,7 +180,7 @@ export function checkFits(
     return;
   }
   if (classOf(value) !== known) throw invalidType(what, `an instance of ${known}`, value);
-  const given = lengthOf(value as NativeArray);
+  const given = lengthOf(value);
   if (given !== length) {
     throw new InvalidArgumentError(
       `The variable '${name}' is ${shapeOf(definition)}: a ${what} of ${given} does not fit`,
@@ -192,7 +192,7 @@ export function checkFits(
 export function isArrayFor({ type, length }: Definition, value: unknown): value is NativeArray {
   const known = VARIABLE_TYPES[type] ?? 'number';
   const own = known === 'number' ? 'Float64Array' : known;
-  return classOf(value) === own && lengthOf(value as NativeArray) === length;
+  return classOf(value) === own && lengthOf(value) === length;
 }
 
 /** An array of zeros, for a copy of the variable's value; of one element for a number. */
@@ -243,7 +243,7 @@ export function revive(value: unknown, find: (name: string) => Variable): unknow
     if (!isObject(each) || ArrayBuffer.isView(each)) return each;
     if (done.has(each)) return done.get(each);
     if (Object.hasOwn(each, MARK)) {
-      const variable = find((each as { [MARK]: string })[MARK]);
+      const variable = find(Reflect.get(each, MARK));
       done.set(each, variable);
       return variable;
     }
@@ -258,7 +258,7 @@ export function revive(value: unknown, find: (name: string) => Variable): unknow
       for (const item of items) each.add(item);
     } else {
       for (const key of Object.keys(each)) {
-        const item = (each as Record<string, unknown>)[key];
+        const item: unknown = Reflect.get(each, key);
         const own = visit(item);
         if (own !== item) (each as Record<string, unknown>)[key] = own;
       }

@@ -9,6 +9,7 @@
  */
 
 import type { Session } from 'node:inspector';
+import { fieldOf } from '../../base/thrown-value.ts';
 
 type Request =
   | 'Runtime.evaluate'
@@ -45,7 +46,7 @@ function locationOf(session: Session, run: unknown): Location | undefined {
   } finally {
     Reflect.deleteProperty(globalThis, KEY);
   }
-  const objectId = (evaluated as { result?: { objectId?: string } } | undefined)?.result?.objectId;
+  const objectId = fieldOf(fieldOf(evaluated, 'result'), 'objectId');
   if (objectId === undefined) return undefined;
   const properties = ask(session, 'Runtime.getProperties', { objectId, ownProperties: true });
   const found = (properties as Properties | undefined)?.internalProperties?.find(

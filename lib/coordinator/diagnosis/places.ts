@@ -100,8 +100,7 @@ export class Places {
     if (found === undefined) {
       return { waitState: `its stack cannot be had: ${this.#why}${kernelsWords(threadId)}` };
     }
-    return found.stack === undefined
-      ? { waitState: found.waitState as string }
-      : { stack: found.stack };
+    const { stack, waitState = '' } = found;
+    return stack === undefined ? { waitState } : { stack };
   }
 }

@@ -14,7 +14,7 @@
 
 import type { Session } from 'node:inspector';
 import { isMainThread, threadId as ownThreadId } from 'node:worker_threads';
-import { messageOf } from '../../base/thrown-value.ts';
+import { fieldOf, messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 
 /** What one thread has answered. */
@@ -56,12 +56,10 @@ const EXPRESSION = `(() => {
 //# sourceURL=${PROBE}`;
 const QUESTION = { expression: EXPRESSION, returnByValue: true, silent: true, disableBreaks: true };
 
-type Evaluated = { result?: { value?: unknown } };
-
 function toAnswer(evaluated: unknown): Answer | undefined {
-  const value = (evaluated as Evaluated | undefined)?.result?.value;
+  const value = fieldOf(fieldOf(evaluated, 'result'), 'value');
   if (typeof value !== 'string') return undefined;
-  const { stack, resources } = JSON.parse(value) as Answer;
+  const { stack, resources }: Answer = JSON.parse(value);
   const lines = stack.split('\n').filter((line) => /^\s+at /.test(line) && !line.includes(PROBE));
   return {
     stack: lines.map((line) => line.trim()).join('\n'),
@@ -120,7 +118,7 @@ function askWorkers(
     },
     'NodeWorker.receivedMessageFromWorker': (params) => {
       const { sessionId, message } = params as Received;
-      const { id, result } = JSON.parse(message) as { id?: number; result?: unknown };
+      const { id, result }: { id?: number; result?: unknown } = JSON.parse(message);
       if (id !== undefined) answers.get(sessionId)?.settle(result);
     },
     'NodeWorker.detachedFromWorker': (params) => {

@@ -113,13 +113,13 @@ function isForThisProcess({ parent, down, pipe }: ForkSettings): boolean {
   // On Windows `ppid` stays the pid of a parent that has ended.
   if (process.platform === 'win32') return parent === process.ppid;
   const mayBeChild = parent === process.ppid || isGone(parent);
-  return mayBeChild && binding().identityOfDescriptor(down as number) === pipe;
+  return mayBeChild && binding().identityOfDescriptor(Number(down)) === pipe;
 }
 
 /** @returns undefined: `text` is for another process, or `fork()` has not written it */
 function settingsOf(text: string): ForkSettings | undefined {
   try {
-    const settings = JSON.parse(text) as ForkSettings;
+    const settings: ForkSettings = JSON.parse(text);
     return isForThisProcess(settings) ? settings : undefined;
   } catch {
     return undefined;

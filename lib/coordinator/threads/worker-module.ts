@@ -29,7 +29,7 @@ export async function defaultOf(
   module: string,
   title: string,
 ): Promise<(...args: unknown[]) => unknown> {
-  const imported = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Exports;
+  const imported: Exports = await import(/* webpackIgnore: true */ /* @vite-ignore */ module);
   // For a module compiled to CommonJS, `default` is the object of all its exports.
   const { default: all } = imported;
   const target = typeof all === 'object' ? all?.default : all;

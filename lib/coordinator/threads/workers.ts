@@ -9,6 +9,7 @@ import {
 } from 'node:worker_threads';
 import { checkBoolean, checkOptions, nameOf } from '../../base/arguments.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
+import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { besideThis, look, ownFolders, packageFolder } from '../../native/binary/package-files.ts';
 import type { NativeAttachment } from '../../native/binding.ts';
@@ -64,10 +65,10 @@ const REFUSED = /^--input-type\b/;
 /** Options for a child process that runs a file: with `--eval` it would run the text instead. */
 export function execArgvOfFile(): string[] {
   const left: string[] = [];
-  for (let at = 0; at < process.execArgv.length; at++) {
-    const arg = process.execArgv[at] as string;
-    if (WITH_VALUE.test(arg)) at += 1;
-    else if (!BY_ITSELF.test(arg)) left.push(arg);
+  let isValue = false;
+  for (const arg of process.execArgv) {
+    if (!isValue && !WITH_VALUE.test(arg) && !BY_ITSELF.test(arg)) left.push(arg);
+    isValue = !isValue && WITH_VALUE.test(arg);
   }
   return left;
 }
@@ -82,8 +83,8 @@ function execArgvOfWorker(): string[] | undefined {
  * whole process. `error` is Node's refusal, which lists them; any other error is thrown again.
  */
 function withoutRefused(execArgv: readonly string[], error: unknown): string[] {
-  const { code, message } = error as { code?: unknown; message: string };
-  if (code !== 'ERR_WORKER_INVALID_EXEC_ARGV') throw error;
+  if (codeOf(error) !== 'ERR_WORKER_INVALID_EXEC_ARGV') throw error;
+  const message = messageOf(error);
   const refused = message.slice(message.indexOf(': ') + 2).split(', ');
   return execArgv.filter((arg) => !refused.includes(arg));
 }

@@ -6,7 +6,7 @@
  */
 
 import { now } from '../../base/timer.ts';
-import { CALL_TYPES, type CallEventType, type TimelineEvent } from './events.ts';
+import { CALL_TYPES, type TimelineEvent } from './events.ts';
 
 const CAPACITY = 4_096;
 const NO_WORKER = -1;
@@ -52,12 +52,12 @@ export class CallEvents {
     const events: TimelineEvent[] = [];
     for (let each = dropped; each < this.#count; each++) {
       const place = each % CAPACITY;
-      const worker = this.#workers[place] as number;
+      const worker = this.#workers[place] ?? NO_WORKER;
       events.push({
-        at: this.#at[place] as number,
-        type: CALL_TYPES[this.#types[place] as number] as CallEventType,
-        call: this.#calls[place] as number,
-        function: this.#functions[place] as string,
+        at: this.#at[place] ?? 0,
+        type: CALL_TYPES[this.#types[place] ?? 0] ?? 'call-queued',
+        call: this.#calls[place] ?? 0,
+        function: this.#functions[place] ?? '',
         ...(worker !== NO_WORKER && { worker }),
       });
     }

@@ -20,7 +20,8 @@ export type Attempt = { path: string; error: unknown };
 
 /** The error in one line, without its require stack and without the path: `unavailable` adds it. */
 const errorLine = ({ path, error }: Attempt): string =>
-  (messageOf(error).split('\nRequire stack:')[0] as string)
+  messageOf(error)
+    .replace(/\nRequire stack:[^]*/, '')
     .replace(`${path}: `, '')
     .replaceAll('\n', ' ');
 

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from '@nats-io/transport-node';
 import { checkString, invalidSecret, invalidType, knownOptions } from '../../base/arguments.ts';
+import { messageOf } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 
 /** The TLS options of the NATS client: paths of PEM files (`…File`), or their content. */
@@ -288,7 +289,7 @@ export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?:
     try {
       return readFileSync(path, 'utf8').trim();
     } catch (error) {
-      const why = `ALLSTOP_NATS_${variable} cannot be read: ${(error as Error).message}`;
+      const why = `ALLSTOP_NATS_${variable} cannot be read: ${messageOf(error)}`;
       throw new InvalidArgumentError(why, { cause: error });
     }
   };

@@ -43,7 +43,7 @@ export async function readServerInfo(socket: Socket, timeoutMs: number): Promise
   const info = /^INFO\s+(\{.*\})\s*$/s.exec(line)?.[1];
   if (info === undefined) throw new Error(`unexpected response: '${printable(line)}'`);
   try {
-    return JSON.parse(info) as ServerInfo;
+    return JSON.parse(info);
   } catch {
     throw new Error(`unexpected response: '${printable(line)}'`);
   }

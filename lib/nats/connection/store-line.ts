@@ -5,6 +5,7 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
+import { fieldOf } from '../../base/thrown-value.ts';
 import { within } from '../../base/timer.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import { Connection } from './connection.ts';
@@ -91,8 +92,8 @@ export class StoreLine {
 
   #failureOf(error: unknown, nats: NatsConnection): unknown {
     const found = failureOfJetStream(error, nats, this.#settings.options);
-    const isOff = (found as { name?: unknown }).name === 'JetStreamNotEnabled';
-    return isOff && this.#wasThere ? new SilentJetStream((found as Error).cause) : found;
+    const isOff = fieldOf(found, 'name') === 'JetStreamNotEnabled';
+    return isOff && this.#wasThere ? new SilentJetStream(fieldOf(found, 'cause')) : found;
   }
 
   async #connected(what: 'read' | 'written', patienceMs: number): Promise<NatsConnection> {

@@ -55,7 +55,7 @@ class NodeVitals {
 
   /** The longest delay of the event loop since the last call, the load and the free memory now. */
   read(): Vitals {
-    const vitals: Vitals = { load: loadavg()[0] as number, freeMemory: freemem() };
+    const vitals: Vitals = { load: loadavg()[0] ?? 0, freeMemory: freemem() };
     const longestMs = (this.#delay?.max ?? 0) / 1e6;
     if (this.#delay !== undefined && this.#delay.count > 0) {
       vitals.loopDelayMs = Math.max(0, longestMs - RESOLUTION_MS);

@@ -45,7 +45,7 @@ export const PROTOCOL = 7;
 export const FURTHEST_TOKEN: number = 2 ** 32;
 
 const RUNTIMES = ['bun', 'deno', 'node']; // Bun and Deno set process.versions.node, too
-const own = RUNTIMES.find((name) => process.versions[name] !== undefined) as string;
+const own = RUNTIMES.find((name) => process.versions[name] !== undefined) ?? 'node';
 /** The runtime of this process: "node 20.20.2". */
 export const RUNTIME: string = `${own} ${process.versions[own]}`;
 

@@ -3,15 +3,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { inspect } from 'node:util';
 import { isIterable } from '../../base/arguments.ts';
-import { isObject, isThenable } from '../../base/thrown-value.ts';
+import { fieldOf, isObject, isThenable } from '../../base/thrown-value.ts';
 
 /** What `pull` gives: the next item, or that there is none. */
 export type Pulled = IteratorResult<unknown, unknown>;
 
 export const isSource = (value: unknown): value is Iterable<unknown> | AsyncIterable<unknown> =>
-  isIterable(value) ||
-  typeof (value as Partial<AsyncIterable<unknown>> | null | undefined)?.[Symbol.asyncIterator] ===
-    'function';
+  isIterable(value) || typeof fieldOf(value, Symbol.asyncIterator) === 'function';
 
 /**
  * Reads a result once, as any loop does.

@@ -1,6 +1,7 @@
 /** The seam between calls with a key and what keeps their results, which stands above the pool. */
 
 import { invalidType } from '../../base/arguments.ts';
+import { fieldOf } from '../../base/thrown-value.ts';
 import type { Call, Work } from '../queue/call.ts';
 import type { Outcome, Settle } from '../queue/life.ts';
 import type { CheckedOptions } from './call-options.ts';
@@ -58,7 +59,7 @@ export interface KeptResults {
 
 /** @throws TypeError */
 export function checkResults(results: unknown): asserts results is Results | undefined {
-  if (results === undefined || typeof (results as Partial<Results> | null)?.open === 'function') {
+  if (results === undefined || typeof fieldOf(results, 'open') === 'function') {
     return;
   }
   throw invalidType('options.results', 'a FileResults or a NatsResults', results);

@@ -146,7 +146,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   readonly #line = new Line<Entry>(() => true);
   readonly #pending = new Set<Entry>();
   readonly #waiters = new Line<Waiter>(() => true);
-  readonly #onAbort = (): void => this.#fail(reasonOfAbort(this.#signal as AbortSignal));
+  readonly #onAbort = (): void => this.#fail(reasonOfAbort(this.#signal));
   readonly #onChange = (): void => this.#look();
 
   static {

@@ -152,7 +152,7 @@ export class NameResolver {
       this.#changes.add(look);
       promise.then(
         (value) => end(() => resolve(value)),
-        (error: unknown) => end(() => reject(error as Error)),
+        (error: Error) => end(() => reject(error)),
       );
       look();
     });

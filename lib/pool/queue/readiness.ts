@@ -65,7 +65,7 @@ export function whenReady(options: ReadyWait): Promise<void> {
       else if (never !== undefined) notReady(`: ${never.why}`, never);
       else if (found.ready) end(resolve);
     };
-    const onAbort = (): void => end(() => reject(reasonOfAbort(signal as AbortSignal) as Error));
+    const onAbort = (): void => end(() => reject(reasonOfAbort(signal) as Error));
     const late = (): void => notReady(` after ${timeoutMs} ms`);
     const timer = timeoutMs === 0 ? undefined : new Timer(timeoutMs, late);
     if (signal !== undefined) addAbortListener(signal, onAbort);

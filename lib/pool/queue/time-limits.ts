@@ -59,7 +59,7 @@ export function watch(
   onAbort: (reason: unknown) => void,
 ): () => void {
   const timer = new Timer(leftMs, onLate);
-  const aborted = (): void => onAbort(reasonOfAbort(signal as AbortSignal));
+  const aborted = (): void => onAbort(reasonOfAbort(signal));
   if (signal !== undefined) addAbortListener(signal, aborted);
   return () => {
     timer.clear();

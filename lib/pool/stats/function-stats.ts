@@ -31,7 +31,7 @@ class Histogram {
   add(microseconds: number): void {
     const bucket = Math.floor(Math.log2(Math.max(1, microseconds)) * STEPS);
     const at = Math.min(bucket, BUCKETS - 1);
-    this.#counts[at] = (this.#counts[at] as number) + 1;
+    this.#counts[at] = (this.#counts[at] ?? 0) + 1;
     this.#total += 1;
     if (microseconds > this.#maxUs) this.#maxUs = microseconds;
   }
@@ -47,7 +47,7 @@ class Histogram {
     let seen = 0;
     if (wanted === 0) return 0;
     for (let at = 0; at < BUCKETS; at += 1) {
-      seen += this.#counts[at] as number;
+      seen += this.#counts[at] ?? 0;
       if (seen >= wanted) return Math.min(2 ** ((at + 1) / STEPS), this.#maxUs) / 1_000;
     }
     return this.#maxUs / 1_000;

@@ -31,7 +31,8 @@ export class CancelledCalls {
 
   /** @returns undefined if the call is not cancelled */
   reasonOf(id: number): { value: unknown } | undefined {
-    return this.has(id) ? decode(this.#reasons.get(id) as Uint8Array) : undefined;
+    const reason = this.has(id) ? this.#reasons.get(id) : undefined;
+    return reason && decode(reason);
   }
 
   /**

@@ -9,6 +9,7 @@
 
 import { fstatSync, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
+import { codeOf } from '../../base/thrown-value.ts';
 import { binding } from '../../native/native.ts';
 import type { FromWorker } from './messages.ts';
 
@@ -53,7 +54,7 @@ export function postOutput(post: (message: FromWorker) => void): (descriptor: nu
       const { writable } = stream; // false: `write` reports an error
       isInWrite = true;
       try {
-        return Reflect.apply(write, stream, [chunk, encoding, done]) as boolean;
+        return Reflect.apply(write, stream, [chunk, encoding, done]);
       } finally {
         isInWrite = false;
         if (writable) {
@@ -109,7 +110,7 @@ function writeAll(descriptor: number, bytes: Uint8Array): void {
     try {
       rest = rest.subarray(writeSync(descriptor, rest));
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+      if (codeOf(error) !== 'EAGAIN') throw error;
       binding().awaitWritable(descriptor);
     }
   }

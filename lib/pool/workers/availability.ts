@@ -3,7 +3,7 @@
  * after a start has failed: starting goes on, and a shortage may pass.
  */
 
-import { messageOf } from '../../base/thrown-value.ts';
+import { codeOf, fieldOf, messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { duration } from '../../coordinator/words.ts';
 import { UnavailableError } from '../../errors/errors.ts';
@@ -25,8 +25,8 @@ const SHORTAGES = new Set<unknown>([
 ]);
 
 export function isShortage(error: unknown): boolean {
-  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
-  return SHORTAGES.has(code) || (cause !== undefined && isShortage(cause));
+  const cause = fieldOf(error, 'cause');
+  return SHORTAGES.has(codeOf(error)) || (cause !== undefined && isShortage(cause));
 }
 
 export class Availability {

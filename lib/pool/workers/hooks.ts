@@ -1,6 +1,6 @@
 /** The setup and teardown functions of a worker, as its slot sees them. */
 
-import { messageOf } from '../../base/thrown-value.ts';
+import { fieldOf, messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { duration } from '../../coordinator/words.ts';
 import { UnavailableError } from '../../errors/errors.ts';
@@ -56,7 +56,7 @@ export class Ending {
 
   #warn(how: string, error?: unknown): void {
     if (this.#what === undefined) return;
-    const { stack } = (error ?? {}) as { stack?: unknown };
+    const stack = fieldOf(error, 'stack');
     process.emitWarning(`${this.#what} ${how}`, {
       code: 'ALLSTOP_TEARDOWN',
       ...(typeof stack === 'string' && { detail: stack }),

@@ -81,13 +81,13 @@ const NOT_USED = 'none';
 /** The checks of this machine, which belong to no server. */
 const HERE = ['binary', 'client'];
 
-const isRung = (name: string): boolean => (RUNGS as readonly string[]).includes(name);
+const isRung = (name: string): boolean => RUNGS.some((rung) => rung === name);
 const mark = ({ ok, unused }: Check): string =>
   unused === true ? NOT_USED : paint(ok ? 'green' : 'red', ok ? 'ok' : 'NOT OK');
 
 function serversOf(checks: Check[]): string | undefined {
   const rungs = checks.filter(({ name }) => isRung(name));
-  const servers = [...new Set(rungs.map(({ target }) => target as string))];
+  const servers = [...new Set(rungs.map(({ target }) => target ?? ''))];
   if (servers.length === 0) return undefined;
   const rows = servers.map((server) => {
     const own = rungs.filter(({ target }) => target === server);
