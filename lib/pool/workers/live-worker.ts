@@ -134,9 +134,10 @@ export class LiveWorker implements Taker {
     return isIdle ? this.#idleSince : undefined;
   }
 
-  /** Whether it has run as many functions as a worker may. */
+  /** Whether it takes no more, as it has run as many functions as a worker may, or runs the last. */
   get isSpent(): boolean {
-    return this.#ended >= this.#mostTasks;
+    const running = this.#runsMany ? this.#sent.size : 0;
+    return this.#ended + running >= this.#mostTasks;
   }
 
   /**

@@ -46,14 +46,17 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     expect(cluster.workers.length).toBe(1);
   });
 
-  it('leaving aborts when the worker is to be recycled', async () => {
-    const cluster = await start({ concurrency: 2, recycle: { heapMb: 1 } });
-    const { result } = await saves(cluster);
-    await cluster.run('pid');
-    expect(await result).toBe('saved all');
-    expect(await cluster.run('pid')).toBeTypeOf('number');
-    expect(cluster.workers[0]?.restarts).toBe(0);
-  });
+  it.each([{ heapMb: 1 }, { tasks: 2 }])(
+    'leaving aborts when the worker is to be recycled: %o',
+    async (recycle) => {
+      const cluster = await start({ concurrency: 2, recycle });
+      const { result } = await saves(cluster);
+      await cluster.run('pid');
+      expect(await result).toBe('saved all');
+      expect(await cluster.run('pid')).toBeTypeOf('number');
+      expect(cluster.workers[0]?.restarts).toBe(0);
+    },
+  );
 
   it.runIf(isolation === 'process')('leaving aborts at SIGTERM of the worker', async () => {
     const cluster = await start({});
