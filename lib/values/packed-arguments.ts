@@ -80,6 +80,9 @@ const ARGUMENT_HOOKS = {
 /** The message of the DataCloneError for a SharedArrayBuffer. */
 export const SHARED_MEMORY = 'A SharedArrayBuffer cannot be packed as bytes';
 
+/** Bytes that fill their ArrayBuffer. (TypeScript before 5.7 has no `Uint8Array<ArrayBuffer>`.) */
+export type PackedArguments = Uint8Array & { readonly buffer: ArrayBuffer };
+
 /**
  * @param args - `undefined` in place of each bare array
  * @returns bytes that fill their ArrayBuffer
@@ -89,7 +92,7 @@ export const SHARED_MEMORY = 'A SharedArrayBuffer cannot be packed as bytes';
 export function packArguments(
   args: readonly unknown[],
   bare: readonly BareArray[],
-): Uint8Array<ArrayBuffer> {
+): PackedArguments {
   if (!hasSerializer) return Uint8Array.from(builtin('node:v8').serialize(args));
   const serializer = Object.assign(new (builtin('node:v8').Serializer)(), ARGUMENT_HOOKS);
   serializer.writeHeader();
@@ -102,10 +105,10 @@ export function packArguments(
     serializer.writeUint32(bytes.byteLength);
     length += bytes.byteLength;
   }
-  const head = serializer.releaseBuffer() as Buffer<ArrayBuffer>;
+  const head = serializer.releaseBuffer();
   if (length === 0 && head.byteLength === head.buffer.byteLength) return head;
   let at = head.byteLength;
-  const all = Buffer.allocUnsafeSlow(at + length) as Buffer<ArrayBuffer>;
+  const all = Buffer.allocUnsafeSlow(at + length);
   all.set(head);
   for (const { bytes } of bare) {
     all.set(bytes, at);

@@ -22,6 +22,7 @@ import { checkKept, mayBeLost } from '../../values/lost-values.ts';
 import {
   type BareArray,
   bareArray,
+  type PackedArguments,
   packArguments,
   SHARED_MEMORY,
 } from '../../values/packed-arguments.ts';
@@ -144,7 +145,7 @@ function tryToPack(
   args: readonly unknown[],
   bare: readonly BareArray[],
   sharesMemory: boolean,
-): Uint8Array<ArrayBuffer> | undefined {
+): PackedArguments | undefined {
   if (sharesMemory && !hasSerializer) return undefined;
   try {
     return packArguments(args, bare);
