@@ -111,4 +111,114 @@ export const mutants = {
       },
     ],
   },
+  'additions twice': {
+    what: 'an addition of a call that runs again counts again',
+    changes: [
+      {
+        file: 'cluster/variables/cluster-variables.ts',
+        from: 'definition, () => ({ call, ordinal }));',
+        to: 'definition, () => ({ call: 0, ordinal }));',
+      },
+    ],
+  },
+  'behind a line': {
+    what: 'the doctor looks at the oldest call alone',
+    changes: [
+      {
+        file: 'nats/coordinator/nats-engine.ts',
+        from: 'of oldest.entries()) {',
+        to: 'of oldest.slice(0, 1).entries()) {',
+      },
+    ],
+  },
+  'early join': {
+    what: 'join waits for what has begun, not for what waits',
+    changes: [
+      {
+        file: 'cluster/calls/call-group.ts',
+        from: 'return this.#live.size === 0 && this.#queue.isOver(after);',
+        to: 'return this.#live.size <= 1 || this.#queue.isOver(after);',
+      },
+    ],
+  },
+  'error twice': {
+    what: 'the error of a scheduled function stays after it was thrown',
+    changes: [
+      {
+        file: 'cluster/calls/call-group.ts',
+        from: 'this.#failure = undefined;\n        this.#refuse',
+        to: 'this.#refuse',
+      },
+    ],
+  },
+  'frames twice': {
+    what: 'a frame that comes again is taken again',
+    changes: [
+      {
+        file: 'nats/wire/reliable-channel.ts',
+        from: 'if (seq !== this.#taken + 1) {',
+        to: 'if (seq > this.#taken + 1) {',
+      },
+    ],
+  },
+  'lost place': {
+    what: 'the place of a worker that was started again at once is lost for ever',
+    changes: [
+      {
+        file: 'nats/coordinator/tasks.ts',
+        from: "if (phase !== 'lost') return false;",
+        to: "if (phase !== 'left') return false;",
+      },
+    ],
+  },
+  'moved is dead': {
+    what: 'a function whose node went to another program is charged with its death',
+    changes: [
+      {
+        file: 'nats/coordinator/nodes.ts',
+        from: 'const lives = loss === lost.leftSession;',
+        to: 'const lives = false;',
+      },
+    ],
+  },
+  'open generators': {
+    what: 'a worker that ends in order leaves its iterators open',
+    changes: [
+      {
+        file: 'pool/worker/resources/worker-resources.ts',
+        from: 'iterators.map((each) => each.return())',
+        to: 'iterators.slice(0, 0).map((each) => each.return())',
+      },
+    ],
+  },
+  'resources for all': {
+    what: 'what runs on a node uses nothing of its resources',
+    changes: [
+      {
+        file: 'nats/coordinator/node-calls.ts',
+        from: 'return this.#node.fits(placement, used);',
+        to: 'return this.#node.fits(placement, used.slice(0, 0));',
+      },
+    ],
+  },
+  'two in secret': {
+    what: 'programs that hold a key each are not told',
+    changes: [
+      {
+        file: 'nats/coordinator/nats-engine.ts',
+        from: 'onTwo: (other) => warnOfTwo(cluster, other, this.#leadership.token ?? 0),',
+        to: 'onTwo: () => {},',
+      },
+    ],
+  },
+  'two records': {
+    what: 'a worker keeps its own stop, whichever was first',
+    changes: [
+      {
+        file: 'coordinator/stop-relay.ts',
+        from: 'this.#attachment.native.answerStop(winner.error, toOptions(winner), winner.id);',
+        to: 'this.#attachment.native.answerNone();',
+      },
+    ],
+  },
 };

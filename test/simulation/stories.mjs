@@ -37,4 +37,59 @@ export const stories = {
       training('p3', 29_500, 15, 200),
     ],
   },
+  'a call whose workers go to another program, one by one, is no suspect': {
+    servers: 1,
+    replicas: 1,
+    domain: 'hub',
+    leafs: [{ name: 'l1', domain: 'leaf' }],
+    steps: [
+      ...['n1', 'n2', 'n3', 'n4'].map((name, at) => ({ ...node, name, at: at * 400 })),
+      {
+        kind: 'program',
+        name: 'p2',
+        at: 6_440,
+        ms: 21_798,
+        servers: ['l1'],
+        domain: 'leaf',
+        works: [{ kind: 'hold', at: 0, untilMs: 28_238 }],
+      },
+      { ...program(669, { kind: 'hold', at: 0, untilMs: 58_238 }), domain: 'hub' },
+    ],
+  },
+  'the doctor sees what nobody can take behind what waits its turn': {
+    servers: 1,
+    replicas: 1,
+    steps: [
+      { ...node, slots: 1 },
+      { ...node, name: 'n2', at: 40_000, resources: { gpu: 1 } },
+      program(
+        500,
+        { kind: 'calls', at: 2_000, count: 6, ms: 4_000, everyMs: 0 },
+        { kind: 'needy', at: 2_500, count: 3, ms: 50, everyMs: 0, needs: 1 },
+        { kind: 'hold', at: 0, untilMs: 60_000 },
+      ),
+      { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 4_000, untilMs: 60_000 },
+    ],
+  },
+  'a worker that is started again at once is not missed': {
+    servers: 1,
+    replicas: 1,
+    steps: [
+      node,
+      program(0, { kind: 'hold', at: 0, untilMs: 40_000 }),
+      { kind: 'crash', name: 'n1', at: 10_000, ms: 200 },
+      { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 4_000, untilMs: 40_000 },
+    ],
+  },
+  'a worker behind a cut, whose place another has taken, serves after the cut': {
+    ...three,
+    steps: [
+      { ...node, servers: ['s3'] },
+      { ...program(500, { kind: 'hold', at: 0, untilMs: 60_000 }), servers: ['s1'] },
+      { kind: 'cut', at: 10_000, from: 's3', to: 's1', ms: 10_000, isOneWay: false },
+      { kind: 'cut', at: 10_000, from: 's3', to: 's2', ms: 10_000, isOneWay: false },
+      { kind: 'node', name: 'n2', at: 13_000, slots: 1, servers: ['s1'] },
+      { kind: 'leave', name: 'n2', at: 24_000 },
+    ],
+  },
 };

@@ -48,6 +48,8 @@ const log = debuglog('allstop');
 const END_MS = 1_000;
 /** How long a session is kept whose node is away, and whose task another node has taken. */
 const LONGEST_AWAY_MS = 600_000;
+/** The same, if it has nothing to offer: so long a node waits for us that we do not reach. */
+const AWAY_MS = 90_000;
 
 /** What the nodes of a run share with its engine. */
 export type NodesOptions = {
@@ -471,8 +473,7 @@ export class Nodes {
     const isNamed = info.job === 'ps' && this.#tasks.expectedServers?.includes(index) === true;
     const isNeeded = servers.isHome(session) || (isNamed && wasReady);
     task.endSession(!hasLeft);
-    const isOver = hasLeft || this.#tasks.isReplaced(session);
-    if (cause === undefined) task.enter(isOver ? 'left' : 'lost', error.message, remedy);
+    if (cause === undefined) task.enter(hasLeft ? 'left' : 'lost', error.message, remedy);
     log('%s: %s', cluster, error.message);
     session.giveUp(error, lives);
     this.#host.changed();
@@ -483,10 +484,7 @@ export class Nodes {
     dispatcher.wake();
   }
 
-  /**
-   * Ends sessions that will not be missed: their node is away, another has their task, and they have
-   * nothing to offer.
-   */
+  /** Ends sessions that will not be missed: their node is away for long, and another has their task. */
   #expire(): void {
     const now = performance.now();
     for (const session of this.#givenUp) {
@@ -494,7 +492,8 @@ export class Nodes {
       if (awaySince === undefined) {
         if (!calls.hasGivenUp) this.#givenUp.delete(session);
       } else if (this.#tasks.named(session).session !== undefined) {
-        if (calls.isForgotten || now - awaySince > LONGEST_AWAY_MS) this.#lose(session, lost.gone);
+        const mostMs = calls.isForgotten ? AWAY_MS : LONGEST_AWAY_MS;
+        if (now - awaySince > mostMs) this.#lose(session, lost.gone);
       }
     }
   }

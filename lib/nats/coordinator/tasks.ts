@@ -43,8 +43,10 @@ export class ClusterTask {
   #restarts = 0;
   /** Whether any node that had the task was ready. */
   #wasReady = false;
-  /** When its node has joined, if nobody waited for one here: it may be there instead of another. */
-  #spareSince: number | undefined;
+  /** When its node has joined, if nobody missed one here: it may be there instead of another. */
+  spareSince: number | undefined;
+  /** When the last node was heard last. */
+  heardAt = 0;
 
   constructor(job: Job, index: number, workerStart: WorkerStart, address?: string) {
     this.job = job;
@@ -68,16 +70,9 @@ export class ClusterTask {
 
   beginSession(session: Session, isSpare: boolean): void {
     this.#session = session;
-    this.#spareSince = isSpare ? performance.now() : undefined;
+    this.spareSince = isSpare ? performance.now() : undefined;
     this.setNode(session.info);
     this.enter('connecting');
-  }
-
-  /** Whether its node has joined since then, and was not counted yet as one that replaces another. */
-  replaces(sinceMs: number): boolean {
-    const isSpare = this.#session?.isStaying === true && (this.#spareSince ?? 0) > sinceMs;
-    if (isSpare) this.#spareSince = undefined;
-    return isSpare;
   }
 
   /** The session whose node was away goes on; `endSession` has added its counts before. */
@@ -95,6 +90,7 @@ export class ClusterTask {
   endSession(isLost: boolean): void {
     this.#completed += this.#session?.calls.completed ?? 0;
     this.#restarts += (this.#session?.status.restarts ?? 0) + (isLost ? 1 : 0);
+    this.heardAt = this.#session?.contact.heardAt ?? 0;
     this.#session = undefined;
   }
 
@@ -254,7 +250,10 @@ export class ClusterTasks {
     engine: EnginePhase,
     held: (session: Session) => 'server' | 'answer' | undefined,
   ): TaskReadiness[] {
-    return this.all.map(({ readiness, session, workerStart }) => {
+    const replaced = this.#replaced;
+    return this.all.map((each) => {
+      const { readiness, session, workerStart } = each;
+      if (replaced.has(each)) return { ...readiness, phase: 'left' };
       const wanted = session && readiness.phase === 'starting' ? held(session) : undefined;
       if (wanted !== undefined) {
         return { ...readiness, ...heldBack(wanted === 'server', workerStart) };
@@ -263,6 +262,20 @@ export class ClusterTasks {
       const { remedy: _, ...task } = readiness;
       return { ...task, cause: unregistered.noCoordinator(engine) };
     });
+  }
+
+  /**
+   * The tasks that nobody misses, though their nodes are lost: for each a node has joined since, in
+   * a place of its own, as a worker does that is started again before anybody knows of its end.
+   */
+  get #replaced(): ReadonlySet<ClusterTask> {
+    const spare = new Set(this.all.filter(({ session }) => session?.isStaying === true));
+    const isReplaced = ({ phase, job, heardAt }: ClusterTask): boolean => {
+      if (phase !== 'lost') return false;
+      const by = [...spare].find((each) => each.job === job && (each.spareSince ?? -1) >= heardAt);
+      return by !== undefined && spare.delete(by);
+    };
+    return new Set(this.all.filter(isReplaced));
   }
 
   /** The tasks that a node has, or has had, and each thread of theirs that is stuck. */
@@ -330,7 +343,7 @@ export class ClusterTasks {
     }
     const free = this.all
       .filter((each) => each.job === job && (each.session?.isReplaceableBy(info) ?? true))
-      .toSorted((one, other) => rankOf(one) - rankOf(other));
+      .toSorted((one, other) => rankOf(one, info) - rankOf(other, info));
     const known = free.find(({ address }) => address !== undefined && isOf(address, info));
     const [first] = free;
     if (known !== undefined) return known;
@@ -354,14 +367,6 @@ export class ClusterTasks {
     return true;
   }
 
-  /**
-   * Whether another node has joined since this one was heard last: a worker that was started again
-   * before anybody knew of its end has another place.
-   */
-  isReplaced({ info, contact }: Session): boolean {
-    return this.all.some((task) => task.job === info.job && task.replaces(contact.heardAt));
-  }
-
   /** Removes the task of a node that never answered, unless the cluster waits for the task. */
   forget({ info, task }: Session): void {
     const name = `${info.job}:${task}`;
@@ -376,8 +381,8 @@ export class ClusterTasks {
 }
 
 /** The order in which free tasks are given: those that nobody misses come late. */
-const rankOf = ({ session, phase }: ClusterTask): number => {
-  if (session !== undefined) return 3;
+const rankOf = ({ session, phase }: ClusterTask, { host }: NodeInfo): number => {
+  if (session !== undefined) return session.info.host === host ? 3 : 4;
   if (phase === 'left') return 2;
   return phase === 'lost' ? 1 : 0; // its last node may come back
 };
