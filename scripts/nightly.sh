@@ -23,6 +23,10 @@ tests_and_sanitizers() {
   step 'a simulated cluster' 3600 node test/simulation/run.mjs --seeds 1000 \
     --seed "$ALLSTOP_TEST_SEED"
   step 'planted faults of the cluster are found' 3600 node test/simulation/run.mjs --mutants
+  for seed in 1 2 3 4 5; do
+    step "chaos on real servers, seed $seed" 900 node test/simulation/chaos.mjs --seconds 360 \
+      --seed "$seed"
+  done
   step 'a training whose processes are killed' 3600 bash -c 'NATS_SERVER=$(bash scripts/nats-server.sh) \
     node examples/train/main.mjs --isolation nats --workers 3 --steps 96000 --kill 60 --kill-ps 15 \
     --kill-server 15 --kill-coordinator 15 --checkpoints "$0"' "$packed/train"

@@ -112,7 +112,6 @@ const made = join(folder, 'made');
 const total = await cluster.variable('total', 0);
 const endsAt = Date.now() + Number(values.seconds) * 1_000;
 const counts = { calls: 0, keys: 0, adds: 0, items: 0, faults: 0 };
-let isOver = false;
 
 async function goOn(kind, call) {
   for (let no = 0; Date.now() < endsAt; no += 1) {
@@ -145,7 +144,7 @@ const works = [
 ];
 
 async function harm() {
-  while (!isOver) {
+  while (Date.now() < endsAt) {
     await sleep(between(500, 3_000));
     const kind = between(0, 4);
     counts.faults += 1;
@@ -158,7 +157,6 @@ async function harm() {
 
 const harming = harm();
 await Promise.all(works);
-isOver = true;
 await harming;
 const value = await total.read();
 check(value === counts.adds, `the variable is ${value} after ${counts.adds} additions`);

@@ -85,13 +85,13 @@ function barsOf(history, untilMs) {
   };
   for (const { at, place, what, name, by, subject, how } of history) {
     if (at > untilMs) break;
-    if (what === 'stored' && /\.run$/.test(subject)) begin(nameOf(by), 'holds', at);
+    if (what === 'stored' && subject.endsWith('.run')) begin(nameOf(by), 'holds', at);
     if (what === 'serving') begin(nameOf(place), 'serves', at);
     if (what === 'session-over') end(nameOf(place), at);
     if (what === 'dies' || what === 'exits') end(nameOf(name), at);
     if (what === 'settles' && how === 'FailedPreconditionError') end(nameOf(place), at);
   }
-  for (const name of [...open.keys()]) end(name, untilMs);
+  for (const name of bars.keys()) end(name, untilMs);
   return bars;
 }
 
