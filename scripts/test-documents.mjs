@@ -188,15 +188,19 @@ function packedPages() {
   return pages.filter((page) => !files.includes(`!${page}`));
 }
 
-/** A reader has an hour: the README is a page, and the pages of the package are few. */
+/** A reader has an hour: the README is a page, the pages of the package are few, the map is short. */
 function tooMuch(page) {
   const words = (name) => read(name).split(/\s+/).length;
   const ofDocs = packed.filter((name) => name.startsWith('docs/'));
   if (page === 'README.md' && words(page) > 900) return [`has ${words(page)} words, not 900`];
   if (page !== 'docs/index.md') return [];
   const sum = ofDocs.reduce((all, name) => all + words(name), 0);
-  const many = ofDocs.length > 25 ? [`the package has ${ofDocs.length} pages, not 25`] : [];
-  return sum > 35_000 ? [...many, `the pages of the package have ${sum} words, not 35000`] : many;
+  const bytes = Buffer.byteLength(read('ARCHITECTURE.md'));
+  return [
+    ...(ofDocs.length > 25 ? [`the package has ${ofDocs.length} pages, not 25`] : []),
+    ...(sum > 35_000 ? [`the pages of the package have ${sum} words, not 35000`] : []),
+    ...(bytes > 12_288 ? [`ARCHITECTURE.md has ${bytes} bytes, not 12288`] : []),
+  ];
 }
 
 // --- links

@@ -1,5 +1,5 @@
 // Makes the pictures of the documents, each from a run:
-//   docs/demo.svg, docs/hang.svg  what a terminal of 80 columns shows while a program runs, is sent
+//   docs/demo.svg, docs/hang.svg  what a terminal shows while a program runs, is sent
 //                                 SIGINT and ends
 //   docs/timeline.png             the page of `allstop timeline`, if there is a chromium
 //
@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const COLUMNS = 80;
+const COLUMNS = 88;
 const CHARACTER = 8.4; // of a monospaced font of 14 pixels
 const LINE = 19;
 const MARGIN = 16;
