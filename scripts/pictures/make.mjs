@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const COLUMNS = 88;
+const COLUMNS = 92;
 const CHARACTER = 8.4; // of a monospaced font of 14 pixels
 const LINE = 19;
 const MARGIN = 16;
