@@ -8,6 +8,7 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { FailedPreconditionError } from '../../errors/errors.ts';
 import type { SharedVariable, VariableValue } from './variables.ts';
 
 /** The attempt of a call in which the caller runs. */
@@ -79,3 +80,12 @@ export function callHasEnded(call: CurrentCall): void {
 
 /** The attempt in which the caller runs; undefined outside scheduled functions. */
 export const callOfCaller = (): CurrentCall | undefined => shared.storage.getStore() ?? shared.only;
+
+/** @throws FailedPreconditionError: there is none */
+export function ownCall(): CurrentCall {
+  const call = callOfCaller();
+  if (call !== undefined) return call;
+  throw new FailedPreconditionError(
+    'currentCall() was called outside a function that a pool or a cluster has called',
+  );
+}

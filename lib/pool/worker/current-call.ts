@@ -1,7 +1,6 @@
 /** `currentCall()`: what a function can learn about its own attempt. */
 
-import { FailedPreconditionError } from '../../errors/errors.ts';
-import { type CurrentCall, callOfCaller, callsAreAsked } from './call-store.ts';
+import { type CurrentCall, callsAreAsked, ownCall } from './call-store.ts';
 
 callsAreAsked(); // whoever has this file can call `currentCall()`
 
@@ -25,9 +24,5 @@ callsAreAsked(); // whoever has this file can call `currentCall()`
  * @throws FailedPreconditionError: the caller was not scheduled on a cluster
  */
 export function currentCall(): CurrentCall {
-  const call = callOfCaller();
-  if (call !== undefined) return call;
-  throw new FailedPreconditionError(
-    'currentCall() was called outside a function that a pool or a cluster has called',
-  );
+  return ownCall();
 }

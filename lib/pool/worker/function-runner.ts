@@ -17,6 +17,7 @@ import {
   callHasEnded,
   callOfCaller,
   callsAreAsked,
+  ownCall,
   runAsCall,
 } from './call-store.ts';
 import type { CancelledCalls } from './cancelled-calls.ts';
@@ -130,7 +131,10 @@ class Attempt implements CurrentCall {
     if (!this.#hasEnded) this.#leaving?.abort();
   }
 
-  shouldStop(): boolean {
+  // Methods may be taken off the object: `const { report } = currentCall()`.
+
+  shouldStop(this: Attempt | undefined): boolean {
+    if (this === undefined) return ownCall().shouldStop();
     return (
       this.#reason !== undefined ||
       (!this.#hasEnded && this.#runner.isCancelled(this.id, this.#claim)) ||
@@ -138,7 +142,8 @@ class Attempt implements CurrentCall {
     );
   }
 
-  variable<T extends VariableValue>(name: string): SharedVariable<T> {
+  variable<T extends VariableValue>(this: Attempt | undefined, name: string): SharedVariable<T> {
+    if (this === undefined) return ownCall().variable(name);
     checkString('name', name);
     return this.#runner.variables.find(name) as SharedVariable as SharedVariable<T>;
   }
@@ -161,7 +166,8 @@ class Attempt implements CurrentCall {
     return { call: this.id, ordinal };
   }
 
-  report(value: unknown): void {
+  report(this: Attempt | undefined, value: unknown): void {
+    if (this === undefined) return ownCall().report(value);
     let bytes: Uint8Array;
     try {
       bytes = packValue(value);
