@@ -26,7 +26,7 @@ function run(work: WorkerWork): Promise<void> {
  * @throws FailedPreconditionError: a program has imported this file
  */
 function ownWork(): WorkerWork {
-  const work = isMainThread ? parsed(process.argv[2]) : (workerData as unknown);
+  const work: unknown = isMainThread ? parsed(process.argv[2]) : workerData;
   const kinds: unknown[] = ['looper', 'queue-runner', 'cluster'] satisfies WorkerWork['kind'][];
   if (!isBag(work) || !kinds.includes((work as WorkerWork).kind)) throw onlyForOwnWorkers();
   if (isMainThread) process.argv.splice(2, 1);

@@ -77,6 +77,9 @@ export function isIterable(value: unknown): value is Iterable<unknown> {
   return typeof value === 'object' && typeof fieldOf(value, Symbol.iterator) === 'function';
 }
 
+/** Whether `value` is an array. */
+export const isList = (value: unknown): value is unknown[] => holds(() => Array.isArray(value));
+
 /** Checks a duration in milliseconds: a number from 0 to Infinity. */
 export function checkDuration(name: string, value: unknown): asserts value is number {
   if (typeof value !== 'number') throw invalidType(name, 'of type number', value);

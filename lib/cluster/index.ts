@@ -22,6 +22,7 @@ export type {
   SettledItem,
   StandsFor,
 } from '../pool/calls/signatures.ts';
+export type { FunctionStats, Percentiles } from '../pool/function-stats.ts';
 export {
   type ElasticWorkers,
   LocalStrategy,
@@ -37,7 +38,6 @@ export type {
 } from '../pool/pool-options.ts';
 export type { Priority } from '../pool/queue/lines/call-lines.ts';
 export type { RunningCall, WorkerInfo } from '../pool/queue/strategy.ts';
-export type { FunctionStats, Percentiles } from '../pool/stats/function-stats.ts';
 export type { TaskMessage } from '../pool/worker/task-channel.ts';
 export { type Movable, transfer } from '../pool/worker/transfer.ts';
 export type { Recycle } from '../pool/workers/channel.ts';

@@ -18,6 +18,7 @@ import {
   holds,
   invalidType,
   invalidValue,
+  isList,
   outOfRange,
 } from '../base/arguments.ts';
 import { builtin } from '../base/builtins.ts';
@@ -179,8 +180,7 @@ export function checkCloseLink(
   const known = ['events', 'as'] as const;
   const given = checkOptions('options', options, known);
   const { events = [closingEvent(resource)], as = 'plain' } = given;
-  if (!holds(() => Array.isArray(events)))
-    throw invalidType('options.events', 'an array of strings', events);
+  if (!isList(events)) throw invalidType('options.events', 'an array of strings', events);
   for (const event of events) checkString('options.events[]', event);
   if (events.length === 0) {
     throw invalidValue('The "options.events" property must name an event. Received []');
@@ -196,7 +196,8 @@ export function stopOnClose(
   as: 'plain' | 'error',
   stack: string,
 ): Disposable {
-  const what = describeSource(resource as Closing);
+  const closed = resource as Closing;
+  const what = describeSource(closed);
   let own: unknown; // the error that the resource has passed to a listener
   const stop = (event: string, ...end: unknown[]): void => {
     const options = { via: 'close', stack, hasCaller: false } as const;
@@ -204,7 +205,7 @@ export function stopOnClose(
       requestPlainStop(attachment, options);
       return;
     }
-    const error = own ?? (resource as Closing).errored;
+    const error = own ?? closed.errored;
     const fallback = `The coordinator '${attachment.native.name}' depends on ${what}, which emitted '${event}'`;
     const ended = () => new UnavailableError(fallback + describeEnd(resource, event, end));
     // Without this link an error of a Worker would have ended the process: it must not get lost.
@@ -213,8 +214,8 @@ export function stopOnClose(
   };
   const description = `${what}, on ${events.join(', ')} (stopOnClose)`;
   const closing = closingEvent(resource);
-  if (events.includes(closing) && isClosed(resource as Closing)) {
-    const { exitCode, signalCode } = resource as Closing;
+  if (events.includes(closing) && isClosed(closed)) {
+    const { exitCode, signalCode } = closed;
     stop(closing, exitCode, signalCode);
     return new Link(description);
   }

@@ -1,7 +1,7 @@
 /** The links to signals of the process (`stopOnSignals`). */
 
 import { isMainThread } from 'node:worker_threads';
-import { checkString, didYouMean, holds, invalidType, outOfRange } from '../base/arguments.ts';
+import { checkString, didYouMean, invalidType, isList, outOfRange } from '../base/arguments.ts';
 import { builtin } from '../base/builtins.ts';
 import { Timer } from '../base/timer.ts';
 import { FailedPreconditionError } from '../errors/errors.ts';
@@ -35,9 +35,8 @@ export function checkSignals(
   where: string,
   signals: unknown,
 ): asserts signals is readonly NodeJS.Signals[] {
-  const isArray = holds(() => Array.isArray(signals));
-  if (!isArray) throw invalidType(where, 'an array of signal names', signals);
-  for (const signal of signals as unknown[]) {
+  if (!isList(signals)) throw invalidType(where, 'an array of signal names', signals);
+  for (const signal of signals) {
     checkString(`${where}[]`, signal);
     if (!Object.hasOwn(builtin('node:os').constants.signals, signal) || UNLINKABLE.has(signal)) {
       const error = outOfRange(`${where}[]`, 'the name of a signal that can be handled', signal);

@@ -81,9 +81,10 @@ function listenAlongside(
     server.prependListener(event, listener);
   };
   const removed = (event: string): void => {
-    if (!on.has(event) || server.listenerCount(event) > 1) return;
+    const listener = own.get(event);
+    if (listener === undefined || !on.has(event) || server.listenerCount(event) > 1) return;
     on.delete(event);
-    server.off(event, own.get(event) as () => void);
+    server.off(event, listener);
   };
   for (const event of own.keys()) if (server.listenerCount(event) > 0) added(event);
   server.on('newListener', added);
@@ -91,7 +92,7 @@ function listenAlongside(
   return () => {
     server.off('newListener', added);
     server.off('removeListener', removed);
-    for (const event of on) server.off(event, own.get(event) as () => void);
+    for (const [event, listener] of own) if (on.has(event)) server.off(event, listener);
   };
 }
 

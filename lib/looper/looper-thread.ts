@@ -8,6 +8,7 @@ import {
   checkString,
   holds,
   invalidType,
+  isList,
   nameOf,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
@@ -143,7 +144,7 @@ export class LooperThread {
     if (daemon !== undefined) checkBoolean('options.daemon', daemon);
     if (name !== undefined) checkString('options.name', name);
     checkOneOf('options.missedTicks', MISSED_TICKS, missedTicks);
-    if (args !== undefined && !holds(() => Array.isArray(args))) {
+    if (args !== undefined && !isList(args)) {
       throw invalidType('options.args', 'an instance of Array', args);
     }
     // A derived class may define runLoop as a field, which is set after this constructor: start()

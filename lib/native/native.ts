@@ -1,6 +1,7 @@
 /** Loads the native addon. No other file does. */
 
 import workerThreads from 'node:worker_threads';
+import { fieldOf, textOf } from '../base/thrown-value.ts';
 import { type Candidate, candidates, checkFile, handDown, UnfitError } from './binary/binary.ts';
 import { type Attempt, unavailable } from './binary/binary-failure.ts';
 import { require } from './binary/package-files.ts';
@@ -35,7 +36,7 @@ function allocateSlab(): Int32Array {
 export function threadName(): string {
   if (workerThreads.isMainThread) return 'main';
   // Node 24.6 and later have `threadName`. Older versions would refuse to import it by name.
-  const given = (workerThreads as { threadName?: string }).threadName;
+  const given = textOf(fieldOf(workerThreads, 'threadName'));
   // Node 26 calls each worker that its program has not named 'WorkerThread'.
   const isNamed = given !== undefined && given !== '' && given !== 'WorkerThread';
   return isNamed ? given : `worker-${workerThreads.threadId}`;
@@ -43,7 +44,7 @@ export function threadName(): string {
 
 function loadFile(path: string): Addon {
   checkFile(path);
-  const addon = require(path) as Partial<Addon> | null | undefined;
+  const addon: Partial<Addon> | null | undefined = require(path);
   if (typeof addon?.setup !== 'function') throw new UnfitError('it is not the addon of allstop');
   return addon as Addon;
 }

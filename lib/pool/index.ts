@@ -19,6 +19,7 @@ export type {
   StandsFor,
 } from './calls/signatures.ts';
 export { createPool, type Pool, type PoolOptions } from './create-pool.ts';
+export type { FunctionStats, Percentiles } from './function-stats.ts';
 export type { ElasticWorkers, LocalStrategyOptions } from './local/local-strategy.ts';
 export type { LocalWorkerOptions } from './local/worker-options.ts';
 export type { ClusterEvents, Retry } from './pool-events.ts';
@@ -30,7 +31,6 @@ export type {
 } from './pool-options.ts';
 export type { Priority } from './queue/lines/call-lines.ts';
 export type { RunningCall, WorkerInfo } from './queue/strategy.ts';
-export type { FunctionStats, Percentiles } from './stats/function-stats.ts';
 export type { CurrentCall } from './worker/call-store.ts';
 export { currentCall } from './worker/current-call.ts';
 export { type Movable, transfer } from './worker/transfer.ts';

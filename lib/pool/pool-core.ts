@@ -21,6 +21,7 @@ import { counted } from '../coordinator/words.ts';
 import { CancelledError, clusterClosed, FailedPreconditionError } from '../errors/errors.ts';
 import { beginCallEvents } from '../events/timeline/call-events.ts';
 import { Calls, type CallsHost } from './calls/calls.ts';
+import { FunctionStatistics } from './function-stats.ts';
 import { NoWorkerWarning } from './no-worker.ts';
 import { type ClusterEvents, publishWorker, type Retry } from './pool-events.ts';
 import {
@@ -39,7 +40,6 @@ import { NameResolver } from './queue/name-resolver.ts';
 import { type NeverReady, whenReady } from './queue/readiness.ts';
 import type { Engine, EngineEvent, Strategy } from './queue/strategy.ts';
 import { giveFailure } from './queue/unseen-functions.ts';
-import { FunctionStatistics } from './stats/function-stats.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
 import { moduleFingerprint, refuseOwnModule } from './worker/module/own-module.ts';
 import type { Resource } from './worker/protocol.ts';

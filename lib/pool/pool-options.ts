@@ -5,7 +5,7 @@ import { Coordinator } from '../coordinator/coordinator.ts';
 import type { ReadinessReport } from '../errors/phases.ts';
 import { checkCount } from './calls/call-options.ts';
 import { checkResults, type Results } from './calls/kept-results.ts';
-import type { FunctionStats } from './stats/function-stats.ts';
+import type { FunctionStats } from './function-stats.ts';
 import { RETRIES } from './worker/protocol.ts';
 
 /** The options of a ClusterCoordinator. */

@@ -133,7 +133,7 @@ export function readValue(written: Written): unknown {
 /** Reads the result of `NativeQueue.dequeueMany` of a queue with the codec 'structured'. */
 export function readValues(written: string | unknown[]): unknown[] {
   if (typeof written === 'string') return JSON.parse(written);
-  const items = (written[0] as string[]).flatMap((text) => JSON.parse(text) as unknown[]);
+  const items = (written[0] as string[]).flatMap((text): unknown[] => JSON.parse(text));
   for (let i = 1; i < written.length; i += 2) {
     items[written[i] as number] = readValue(written[i + 1] as Written);
   }

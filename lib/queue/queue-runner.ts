@@ -8,6 +8,7 @@ import {
   checkString,
   holds,
   invalidType,
+  isList,
   nameOf,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
@@ -102,12 +103,11 @@ class RunnerThread implements QueueRunnerThread {
 }
 
 function checkOps(ops: unknown): asserts ops is EnqueueOp[] {
-  const isArray = holds(() => Array.isArray(ops));
-  if (!isArray) throw invalidType('enqueueOps', 'an array of functions and URLs', ops);
-  if ((ops as unknown[]).length === 0) {
+  if (!isList(ops)) throw invalidType('enqueueOps', 'an array of functions and URLs', ops);
+  if (ops.length === 0) {
     throw new InvalidArgumentError('A QueueRunner needs at least one enqueue op');
   }
-  for (const op of ops as unknown[]) {
+  for (const op of ops) {
     if (typeof op === 'function' || holds(() => op instanceof URL)) continue;
     throw invalidType('enqueueOps[]', 'a function or an instance of URL', op);
   }

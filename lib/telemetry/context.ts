@@ -13,9 +13,9 @@ import { require } from '../native/binary/package-files.ts';
 // costs the look. Without a provider no span is made, and the context goes along all the same.
 
 /** What the API has registered in this thread, by kind. */
-type Registered = Partial<Record<'trace' | 'context' | 'propagation', object>>;
+type Registered = { trace?: object; context?: Api.ContextManager; propagation?: object };
 
-const REGISTERED: unique symbol = Symbol.for('opentelemetry.js.api.1') as never;
+const REGISTERED = Symbol.for('opentelemetry.js.api.1');
 
 let loaded: typeof Api | null | undefined;
 
@@ -30,8 +30,7 @@ function load(): typeof Api | undefined {
   return loaded ?? undefined;
 }
 
-const registered = (): Registered | undefined =>
-  (globalThis as { [REGISTERED]?: Registered })[REGISTERED];
+const registered = (): Registered | undefined => Reflect.get(globalThis, REGISTERED);
 
 /** The API; undefined while this thread has neither a tracer provider nor a context manager. */
 export function telemetry(): typeof Api | undefined {
@@ -40,8 +39,7 @@ export function telemetry(): typeof Api | undefined {
 }
 
 /** What keeps the active context of this thread; undefined if the program has registered none. */
-export const contextManager = (): Api.ContextManager | undefined =>
-  registered()?.context as Api.ContextManager | undefined;
+export const contextManager = (): Api.ContextManager | undefined => registered()?.context;
 
 type Headers = Record<string, string>;
 

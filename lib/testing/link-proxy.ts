@@ -1,7 +1,7 @@
 /** `LinkProxy`: a TCP proxy before a server, which makes the link slow, or cuts it. */
 
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import {
   checkDuration,
   checkOptions,
@@ -9,6 +9,7 @@ import {
   invalidType,
   outOfRange,
 } from '../base/arguments.ts';
+import { fieldOf } from '../base/thrown-value.ts';
 import { now } from '../base/timer.ts';
 import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 
@@ -123,7 +124,7 @@ export class LinkProxy implements AsyncDisposable {
   get url(): string {
     const { scheme, user } = this.#target;
     if (this.#closed !== undefined) throw closedError();
-    return `${scheme}${user}127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return `${scheme}${user}127.0.0.1:${Number(fieldOf(this.#server.address(), 'port'))}`;
   }
 
   /** The number of open connections through the proxy. */

@@ -30,17 +30,17 @@ class CountedPolls {
     this.#attachment = attachment;
     const poll = (caller: Poll): void => this.#poll(caller);
     const { shouldStop, waitForStop, waitForStopSync } = coord;
-    const shims: Record<string, Poll> = {
+    const shims: Record<'shouldStop' | 'waitForStop' | 'waitForStopSync', Poll> = {
       shouldStop() {
-        poll(shims['shouldStop'] as Poll);
+        poll(shims.shouldStop);
         return shouldStop.call(coord);
       },
       waitForStop(...args: Parameters<typeof waitForStop>) {
-        if (args[0] === 0) poll(shims['waitForStop'] as Poll);
+        if (args[0] === 0) poll(shims.waitForStop);
         return waitForStop.apply(coord, args);
       },
       waitForStopSync(...args: Parameters<typeof waitForStopSync>) {
-        if (args[0] === 0) poll(shims['waitForStopSync'] as Poll);
+        if (args[0] === 0) poll(shims.waitForStopSync);
         return waitForStopSync.apply(coord, args);
       },
     };

@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { root } from '../../native/binary/package-files.ts';
 import type { Flag, optionTexts } from './options.ts';
 
-const manifest = JSON.parse(readFileSync(join(root(), 'package.json'), 'utf8')) as {
-  version: string;
-  bugs: { url: string };
-};
+const manifest: { version: string; bugs: { url: string } } = JSON.parse(
+  readFileSync(join(root(), 'package.json'), 'utf8'),
+);
 
 /** The version of the package. */
 export const version: string = manifest.version;

@@ -1,7 +1,7 @@
 /** The checks that work without the native binary: runtime, platform, Node-API, permissions. */
 
 import { sep } from 'node:path';
-import { codeOf } from '../../base/thrown-value.ts';
+import { codeOf, fieldOf, textOf } from '../../base/thrown-value.ts';
 import { libc, NODE_API, platformName } from '../../native/binary/binary.ts';
 import type { Check } from './check.ts';
 
@@ -28,8 +28,7 @@ function glibcVersion(): string | undefined {
   if (report === undefined || runtime().title === 'Deno') return undefined;
   // With the network part, the report would look up the hosts of open connections in the DNS.
   Reflect.set(report, 'excludeNetwork', true);
-  const { header } = report.getReport() as { header?: { glibcVersionRuntime?: string } };
-  return header?.glibcVersionRuntime;
+  return textOf(fieldOf(fieldOf(report.getReport(), 'header'), 'glibcVersionRuntime'));
 }
 
 function platformCheck(): Check {
@@ -127,10 +126,10 @@ export const runtimeChecks: Record<string, () => Check> = {
 export type Runtime = { title: 'Node.js' | 'Bun' | 'Deno'; version: string };
 
 export function runtime(): Runtime {
-  const { bun, deno, node } = process.versions as Record<string, string | undefined>;
+  const { bun, deno }: Record<string, string | undefined> = process.versions;
   if (bun !== undefined) return { title: 'Bun', version: bun };
   if (deno !== undefined) return { title: 'Deno', version: deno };
-  return { title: 'Node.js', version: node as string };
+  return { title: 'Node.js', version: process.versions.node };
 }
 
 /** Compares versions such as '20.19.0'; tags such as '-nightly' are ignored. */

@@ -6,8 +6,7 @@
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { messageOf } from '../../base/thrown-value.ts';
+import { fieldOf, messageOf } from '../../base/thrown-value.ts';
 import type { CallOutcome, NodeEvent } from '../../nats/node/node.ts';
 import { CommandError } from '../base/command.ts';
 
@@ -42,7 +41,7 @@ export class Health {
     } catch (error) {
       throw new CommandError(`--health: port ${port} cannot be opened: ${messageOf(error)}`);
     }
-    return (this.#server.address() as AddressInfo).port;
+    return Number(fieldOf(this.#server.address(), 'port'));
   }
 
   close(): void {
@@ -53,7 +52,7 @@ export class Health {
   note({ event, ...rest }: NodeEvent): void {
     if (event === 'connected') this.#isConnected = true;
     else if (event === 'disconnected') this.#isConnected = false;
-    else if (event === 'session') this.#isImporting = (rest as { job: string }).job === 'worker';
+    else if (event === 'session') this.#isImporting = fieldOf(rest, 'job') === 'worker';
     else if (event === 'serving' || event === 'session-over') this.#isImporting = false;
   }
 

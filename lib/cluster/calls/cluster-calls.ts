@@ -18,12 +18,7 @@ import {
   newWork,
   type SpecialArguments,
 } from '../../pool/queue/work.ts';
-import {
-  checkAttached,
-  type Movable,
-  transfer,
-  transferListOf,
-} from '../../pool/worker/transfer.ts';
+import { checkAttached, transfer, transferListOf } from '../../pool/worker/transfer.ts';
 import type { Datasets } from '../datasets/datasets.ts';
 import { PerWorkerValues } from '../datasets/per-worker.ts';
 import { copyWithVariables } from '../variables/variable.ts';
@@ -119,7 +114,7 @@ function makeHeldWork(
     const args = given.map((value, index) => {
       if (stays(value, index)) return value;
       const own = copy.values[index];
-      const list = copy.lists[index] as Movable[];
+      const list = copy.lists[index] ?? [];
       return list.length === 0 ? own : transfer(own as object, list);
     });
     return { args, transfer: [], hasVariables };

@@ -102,9 +102,8 @@ function askWorkers(
   pending: Set<Promise<unknown>>,
 ): Promise<unknown> {
   const answers = new Map<string, { threadId: number; settle: (result: unknown) => void }>();
-  const listeners: Record<string, (params: unknown) => void> = {
-    'NodeWorker.attachedToWorker': (params) => {
-      const { sessionId, workerInfo } = params as Attached;
+  const listeners: Record<string, (params: never) => void> = {
+    'NodeWorker.attachedToWorker': ({ sessionId, workerInfo }: Attached) => {
       const worker = idAndName(workerInfo.title);
       if (worker === undefined || worker.threadId === ownThreadId) return; // invariant 4
       const thread: AskedThread = { name: worker.name, answer: undefined };
@@ -116,19 +115,18 @@ function askWorkers(
       const message = JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: QUESTION });
       void post(session, 'NodeWorker.sendMessageToWorker', { sessionId, message });
     },
-    'NodeWorker.receivedMessageFromWorker': (params) => {
-      const { sessionId, message } = params as Received;
+    'NodeWorker.receivedMessageFromWorker': ({ sessionId, message }: Received) => {
       const { id, result }: { id?: number; result?: unknown } = JSON.parse(message);
       if (id !== undefined) answers.get(sessionId)?.settle(result);
     },
-    'NodeWorker.detachedFromWorker': (params) => {
-      const gone = answers.get((params as Received).sessionId);
+    'NodeWorker.detachedFromWorker': ({ sessionId }: Received) => {
+      const gone = answers.get(sessionId);
       if (gone === undefined) return;
       threads.delete(gone.threadId); // the worker has ended
       gone.settle(undefined);
     },
   };
-  session.on('inspectorNotification', ({ method, params }: { method: string; params: unknown }) =>
+  session.on('inspectorNotification', ({ method, params }: { method: string; params: never }) =>
     listeners[method]?.(params),
   );
   return post(session, 'NodeWorker.enable', { waitForDebuggerOnStart: false });

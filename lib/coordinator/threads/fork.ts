@@ -211,7 +211,7 @@ export function fork(
       env: { ...(rest.env ?? process.env), [FORK_VARIABLE]: JSON.stringify(settings) },
     });
     // Without a free descriptor Node makes no streams: 'error' says so.
-    const { stdio: streams } = child as { stdio?: ChildProcess['stdio'] };
+    const streams: ChildProcess['stdio'] | undefined = child.stdio;
     listen(attachment, child, streams?.[up] as Readable | null | undefined, id);
     register(attachment, child, name, daemon);
     binding().keepForkLine(id);

@@ -242,7 +242,7 @@ export function toChromeTrace(timeline: TimelineData): ChromeTrace {
 
 /** The timeline that a Chrome trace was made of. Undefined if it has no events of ours. */
 export function fromChromeTrace({ traceEvents }: ChromeTrace): TimelineData | undefined {
-  const all = traceEvents as Partial<Instant & { name: string }>[];
+  const all: Partial<Instant & { name: string }>[] = traceEvents;
   const head = all.find((each) => each?.ph === 'M' && each.name === 'allstop_timeline');
   if (head === undefined) return undefined;
   const events = all.filter((each) => each?.ph === 'i' && each.cat === CATEGORY);

@@ -6,6 +6,7 @@
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import workerThreads from 'node:worker_threads';
+import { textOf } from '../../base/thrown-value.ts';
 import { look, roots } from './package-files.ts';
 
 // Looks into a binary before it is loaded: loading some files would end the process, or block
@@ -170,7 +171,7 @@ export function handDown({ path, origin }: Candidate): void {
 
 function handedDown(): string | undefined {
   if (workerThreads.isMainThread) return undefined;
-  return workerThreads.getEnvironmentData(OVERRIDE) as string | undefined;
+  return textOf(workerThreads.getEnvironmentData(OVERRIDE));
 }
 
 /** The files that may be the binary, best first. With an override, only that file. */

@@ -1,7 +1,7 @@
 /** Explains errors of the NATS client, JetStream and the system to operators: cause and remedy. */
 
 import type { ConnectionOptions } from '@nats-io/transport-node';
-import { messageOf } from '../../base/thrown-value.ts';
+import { fieldOf, messageOf } from '../../base/thrown-value.ts';
 import type { Explanation } from '../../errors/phases.ts';
 
 type Failure = { name?: unknown; code?: unknown; message?: unknown; cause?: unknown };
@@ -9,9 +9,9 @@ type Failure = { name?: unknown; code?: unknown; message?: unknown; cause?: unkn
 /** The error and its chain of causes, outermost first. */
 export function chainOf(error: unknown): Failure[] {
   const chain: Failure[] = [];
-  for (let at: unknown = error; typeof at === 'object' && at !== null; at = (at as Failure).cause) {
+  for (let at: unknown = error; typeof at === 'object' && at !== null; at = fieldOf(at, 'cause')) {
     if (chain.length === 8) break;
-    chain.push(at as Failure);
+    chain.push(at);
   }
   return chain;
 }
@@ -224,7 +224,7 @@ export function failureOf(error: unknown): Explanation & { rung?: Rung | undefin
 /** An AggregateError of several addresses has a code, but no message. */
 function textOf(failure: Failure): string {
   // The remedy of the rule takes the place of the one in the message.
-  const message = inOneLine(messageOf(failure).split('. What to do: ', 1)[0] as string);
+  const message = inOneLine(messageOf(failure).replace(/\. What to do: [^]*/, ''));
   return message === '' ? String(failure.code) : message;
 }
 

@@ -159,7 +159,7 @@ export function checkConnectionOptions(
     throw invalidType('options.servers', 'of type string or an Array', given.servers);
   }
   for (const [at, server] of list.entries()) checkString(`options.servers[${at}]`, server);
-  const servers = (list as string[]).map((each) => parseServer(each.trim()));
+  const servers = list.map((each) => parseServer(String(each).trim()));
   const [first] = servers;
   if (first === undefined) throw new InvalidArgumentError('options.servers is empty');
   const options: NatsConnectionOptions = { servers: servers.map(({ address }) => address) };

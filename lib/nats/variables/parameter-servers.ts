@@ -31,6 +31,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import { messageOf } from '../../base/thrown-value.ts';
 import { within } from '../../base/timer.ts';
 import {
   byteLengthOf,
@@ -91,7 +92,7 @@ function placesOf(definition: Definition, places: readonly number[] = []): numbe
   const pieces = Math.ceil(byteLengthOf(definition) / RANGE_BYTES);
   const count = Math.min(places.length, Math.max(1, pieces));
   const first = createHash('sha256').update(definition.name).digest().readUInt32LE(0);
-  return Array.from({ length: count }, (_, at) => places[(first + at) % places.length] as number);
+  return Array.from({ length: count }, (_, at) => places[(first + at) % places.length] ?? 0);
 }
 
 /** @param keys - for each range, the name by which its server knows it */
@@ -263,7 +264,7 @@ export class ParameterServers implements VariableStore {
     const asked = [...this.#made].map(async ([name, { definition, variable }]) => {
       const value = values.get(name)?.value;
       if (value !== undefined)
-        await variable.assign(definition.type === 0 ? (value[0] as number) : value);
+        await variable.assign(definition.type === 0 ? (value[0] ?? 0) : value);
     });
     await Promise.all(asked);
   }
@@ -339,9 +340,8 @@ export class ParameterServers implements VariableStore {
   // ----------------------------------------------------------------
 
   #unavailable(): Error {
-    const { message } = this.#end as Error;
     if (this.#end instanceof FailedPreconditionError) return this.#end; // closed, or taken over
-    return new UnavailableError(`The cluster's variables are gone: ${message}`, {
+    return new UnavailableError(`The cluster's variables are gone: ${messageOf(this.#end)}`, {
       cause: this.#end,
     });
   }

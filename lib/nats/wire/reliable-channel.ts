@@ -254,8 +254,8 @@ export class ReliableChannel {
     if (this.#isClosed) return true;
     const buffer = Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength);
     if (buffer.length < HEADER_BYTES) return false;
-    const kind = buffer[0] as number;
-    const detail = buffer[1] as number;
+    const kind = buffer[0] ?? 0;
+    const detail = buffer[1] ?? 0;
     const seq = buffer.readUIntBE(2, 6);
     const ack = buffer.readUIntBE(8, 6);
     if (!KINDS.includes(kind)) return false;

@@ -20,7 +20,7 @@ function checked(result: unknown): Pulled {
   if (!isObject(result)) {
     throw new TypeError(`Iterator result ${inspect(result)} is not an object`);
   }
-  const pulled = result as Pulled;
+  const pulled: Partial<Pulled> = result;
   return pulled.done ? { done: true, value: undefined } : { done: false, value: pulled.value };
 }
 

@@ -16,7 +16,6 @@ import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base
 import { checkString, invalidType } from '../../base/arguments.ts';
 import { rejection } from '../../base/callers-frames.ts';
 import { showAs } from '../../base/inspect.ts';
-import { isThenable } from '../../base/thrown-value.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import type { ChangeListeners } from '../queue/change-listeners.ts';
 import type { Outcome } from '../queue/life.ts';
@@ -340,8 +339,8 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     while (this.#canPull) {
       try {
         const pulled = this.#source.pull();
-        if (!isThenable(pulled)) this.#onPulled(pulled as Pulled);
-        else this.#awaitPulled(pulled as Promise<Pulled>);
+        if (pulled instanceof Promise) this.#awaitPulled(pulled);
+        else this.#onPulled(pulled);
       } catch (error) {
         this.#onSourceFailed(error);
       }

@@ -80,7 +80,7 @@ function threadsOnly(option: string, instead: string): InvalidArgumentError {
 
 function limitsOf(given: ResourceLimits): ResourceLimits {
   const limits = { ...checkOptions('options.resourceLimits', given, LIMITS) };
-  for (const [name, value] of Object.entries(limits) as [string, unknown][]) {
+  for (const [name, value] of Object.entries<unknown>({ ...limits })) {
     const option = `options.resourceLimits.${name}`;
     if (typeof value !== 'number') throw invalidType(option, 'of type number', value);
     if (!(value > 0 && value < Number.POSITIVE_INFINITY)) {
@@ -116,7 +116,7 @@ function textsOf(name: string, given: unknown): string[] {
 function environmentOf(given: unknown): NodeJS.ProcessEnv {
   if (!isBag(given)) throw invalidType('options.env', 'of type object, or SHARE_ENV', given);
   const env: NodeJS.ProcessEnv = {};
-  for (const [name, value] of Object.entries(given) as [string, unknown][]) {
+  for (const [name, value] of Object.entries<unknown>({ ...given })) {
     if (value === undefined) continue;
     if (typeof value !== 'string')
       throw invalidType(`options.env.${name}`, 'of type string', value);

@@ -337,7 +337,7 @@ export class Call implements Queued {
 
   /** Notes in the timeline what has become of it. `event`: a value of CALL. */
   note(event: number, worker?: number): void {
-    this.#span?.note(CALL_TYPES[event] as string);
+    this.#span?.note(CALL_TYPES[event] ?? '');
     this.#owner?.events.note(event, this.id, this.#work.name, worker);
   }
 

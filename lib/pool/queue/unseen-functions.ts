@@ -3,7 +3,7 @@
  * `schedule`, `join` or `done` threw them. They are written when the process ends.
  */
 
-import { attempt } from '../../base/thrown-value.ts';
+import { fieldOf } from '../../base/thrown-value.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
 
@@ -35,8 +35,7 @@ export function giveFailure(error: unknown): void {
       ids.delete(each);
       binding().giveError(id);
     }
-    const outer = each;
-    each = attempt(() => (outer as Error).cause);
+    each = fieldOf(each, 'cause');
     if (each === undefined) return; // no cause; `error` itself may be undefined, when thrown so
   }
 }

@@ -299,9 +299,7 @@ export class FunctionRunner {
       isRefused = true;
     });
     try {
-      this.#exports = (await import(
-        /* webpackIgnore: true */ /* @vite-ignore */ module
-      )) as Exports;
+      this.#exports = await import(/* webpackIgnore: true */ /* @vite-ignore */ module);
     } catch (error) {
       if (!isRefused) fail(error, false);
       return;

@@ -4,6 +4,7 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
+import { fieldOf } from '../../../base/thrown-value.ts';
 import type { TaskPhase, TaskReadiness } from '../../../errors/phases.ts';
 import type { Run } from '../../../nats/coordinator/fence.ts';
 import {
@@ -143,6 +144,6 @@ async function ask(
 }
 
 const isNoReply = (error: unknown): boolean => {
-  const { name, cause } = error as { name?: unknown; cause?: { name?: unknown } };
-  return [name, cause?.name].some((each) => each === 'NoResponders' || each === 'TimeoutError');
+  const names = [fieldOf(error, 'name'), fieldOf(fieldOf(error, 'cause'), 'name')];
+  return names.some((each) => each === 'NoResponders' || each === 'TimeoutError');
 };

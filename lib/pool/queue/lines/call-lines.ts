@@ -113,7 +113,7 @@ export class CallLines<C extends InLine> {
 
   /** Has to be called when `isHere` has become false for an item of the lines. */
   hasLeft(item: C): void {
-    this.#lines[item.rank as number]?.get(keyOf(item))?.hasLeft();
+    this.#lines[item.rank ?? 0]?.get(keyOf(item))?.hasLeft();
     this.#left(item);
   }
 
@@ -122,7 +122,7 @@ export class CallLines<C extends InLine> {
     const taken = this.#lines.flatMap((lines) =>
       [...lines.values()]
         .flatMap((line) => line.takeAll(isWanted))
-        .toSorted((one, other) => (one.order as number) - (other.order as number)),
+        .toSorted((one, other) => (one.order ?? 0) - (other.order ?? 0)),
     );
     for (const item of taken) this.#left(item);
     return taken;
@@ -150,7 +150,7 @@ export class CallLines<C extends InLine> {
     this.#size -= 1;
     if (item.placement === undefined) return;
     this.#placed -= 1;
-    const lines = this.#lines[item.rank as number];
+    const lines = this.#lines[item.rank ?? 0];
     const key = keyOf(item);
     if (lines?.get(key)?.size === 0) lines.delete(key);
   }
@@ -161,12 +161,12 @@ export class CallLines<C extends InLine> {
       let least = Number.POSITIVE_INFINITY;
       for (const line of lines.values()) {
         const item = line.first();
-        if (item === undefined || (item.order as number) > least) continue;
+        if (item === undefined || (item.order ?? 0) > least) continue;
         const { placement } = item;
         if (placement !== undefined && runner?.canRun(placement) !== true) continue;
         if (runner?.lacks?.(item) === true) continue;
         next = line;
-        least = item.order as number;
+        least = item.order ?? 0;
       }
       if (next !== undefined) return next;
     }

@@ -39,7 +39,7 @@ export class Placement {
     if (this.worker !== undefined && this.worker !== worker) return false;
     const needed = Object.entries(this.resources ?? {});
     return needed.every(
-      ([name, amount]) => (Object.hasOwn(free, name) ? (free[name] as number) : 0) >= amount,
+      ([name, amount]) => (Object.hasOwn(free, name) ? (free[name] ?? 0) : 0) >= amount,
     );
   }
 }
