@@ -108,7 +108,7 @@ std::shared_ptr<BoundedQueue> BoundedQueue::Create(Options options) {
 }
 
 BoundedQueue::BoundedQueue(Options options)
-    : id_(Registry<BoundedQueue>::Get().NextId()), options_(std::move(options)) {}
+    : id_(Registry<BoundedQueue>::NextId()), options_(std::move(options)) {}
 
 BoundedQueue::~BoundedQueue() {
   Registry<BoundedQueue>::Get().Remove(id_);

@@ -99,7 +99,7 @@
 namespace allstop::core {
 
 Coordinator::Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth)
-    : id_(Registry<Coordinator>::Get().NextId()),
+    : id_(Registry<Coordinator>::NextId()),
       options_(std::move(options)),
       parent_(std::move(parent)),
       depth_(depth) {}

@@ -1,13 +1,17 @@
-// Finds a coordinator or queue by the id in its handle. One registry per class and process.
+// Finds a coordinator or queue by the id in its handle. One registry per class and process; that of
+// a forked process does not know the objects of its parent.
 #ifndef ALLSTOP_CORE_REGISTRY_H_
 #define ALLSTOP_CORE_REGISTRY_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "of_this_process.h"
 
 namespace allstop::core {
 
@@ -16,16 +20,12 @@ namespace allstop::core {
 template <typename Object>
 class Registry {
  public:
-  // Never destroyed, since threads may outlive process.exit().
-  static Registry& Get() {
-    static Registry* const registry = new Registry;
-    return *registry;
-  }
+  static Registry& Get() { return OfThisProcess<Registry>::Get(); }
 
-  // An id that no other object of this kind gets.
-  std::uint64_t NextId() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return next_id_++;
+  // An id that no other object of this kind gets, nor had in the process that forked this one.
+  static std::uint64_t NextId() {
+    static std::atomic<std::uint64_t> next{1};
+    return next.fetch_add(1, std::memory_order_relaxed);
   }
 
   void Add(std::uint64_t id, std::weak_ptr<Object> object) {
@@ -58,10 +58,8 @@ class Registry {
   }
 
  private:
-  mutable std::mutex mutex_;  // first in the lock order
-  // Guarded by mutex_.
-  std::uint64_t next_id_ = 1;
-  std::unordered_map<std::uint64_t, std::weak_ptr<Object>> objects_;
+  mutable std::mutex mutex_;                                          // first in the lock order
+  std::unordered_map<std::uint64_t, std::weak_ptr<Object>> objects_;  // guarded by mutex_
 };
 
 }  // namespace allstop::core

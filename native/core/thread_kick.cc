@@ -37,6 +37,8 @@ bool ThreadKick::IsEffective() const noexcept { return true; }
 #include <memory>
 #include <mutex>
 
+#include "of_this_process.h"
+
 namespace allstop::core {
 
 // Of a thread that has a ThreadKick. Found by a key of pthreads: with a thread_local object in this
@@ -90,12 +92,17 @@ bool Install(int signal) {
   return false;
 }
 
-// The signal of this process. Chosen again if somebody has replaced the handler since.
+// The signal of this process.
+struct Choice {
+  std::mutex mutex;  // taken with no other lock held
+  int signal = 0;    // guarded by mutex
+};
+
+// Chosen again if somebody has replaced the handler since.
 int Signal() {
-  static std::mutex* const mutex = new std::mutex;  // taken with no other lock held
-  static int signal = 0;                            // guarded by *mutex
-  static bool has_key = false;                      // guarded by *mutex
-  const std::lock_guard<std::mutex> lock(*mutex);
+  static bool has_key = false;  // guarded by the mutex; a forked process inherits the key
+  auto& [mutex, signal] = OfThisProcess<Choice>::Get();
+  const std::lock_guard<std::mutex> lock(mutex);
   if (!has_key) {
     pthread_key_t key;
     if (const int error = pthread_key_create(&key, nullptr); error != 0) {
@@ -108,12 +115,12 @@ int Signal() {
 #ifdef __linux__
   // From above, since programs count from SIGRTMIN, but for the highest, which debuggers take.
   for (int each = SIGRTMAX - 1; each >= SIGRTMIN; --each) {
-    if (Install(each)) return signal = each;
+    if (HandlesKicks(each) || Install(each)) return signal = each;
   }
 #else
   // By default these are ignored.
   for (const int each : {SIGURG, SIGIO}) {
-    if (Install(each)) return signal = each;
+    if (HandlesKicks(each) || Install(each)) return signal = each;
   }
 #endif
   throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),

@@ -119,9 +119,8 @@ void Variable::Forget(std::uint64_t call) {
 }
 
 std::shared_ptr<Variables> Variables::Create() {
-  auto& registry = Registry<Variables>::Get();
-  std::shared_ptr<Variables> made(new Variables(registry.NextId()));
-  registry.Add(made->id(), made);
+  std::shared_ptr<Variables> made(new Variables(Registry<Variables>::NextId()));
+  Registry<Variables>::Get().Add(made->id(), made);
   return made;
 }
 

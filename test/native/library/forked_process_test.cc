@@ -12,8 +12,11 @@
 #include <allstop/allstop.hpp>
 #include <allstop/allstop_bridges.hpp>
 #include <allstop/allstop_interruptible.hpp>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <thread>
+#include <vector>
 
 namespace allstop {
 namespace {
@@ -26,7 +29,7 @@ template <typename Body>
 bool HoldsInAFork(Body body) {
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);
+    alarm(20);
     _exit(body() ? 0 : 1);
   }
   int status = -1;
@@ -70,6 +73,31 @@ TEST(ForkedProcessTest, InterruptsItsSystemCalls) {
     return guard && pause() == -1 && errno == EINTR && coord.ShouldStop();
   }));
   EXPECT_FALSE(coord.ShouldStop());
+}
+
+TEST(ForkedProcessTest, UsesTheLibraryWhateverItsParentsThreadsWereDoing) {
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> busy;
+  for (int i = 0; i < 3; ++i) {
+    busy.emplace_back([&] {
+      while (!is_over) {
+        const Coordinator parents = Coordinator::Create();
+        const Interruptible guard(parents.Child());
+      }
+    });
+  }
+  bool holds = true;
+  for (int i = 0; i < 100 && holds; ++i) {
+    holds = HoldsInAFork([] {
+      const Coordinator own = Coordinator::Create();
+      const Interruptible guard(own.Child());
+      own.RequestStop();
+      return guard && own.ShouldStop();
+    });
+  }
+  EXPECT_TRUE(holds);
+  is_over = true;
+  for (std::thread& each : busy) each.join();
 }
 
 }  // namespace
