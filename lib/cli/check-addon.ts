@@ -16,8 +16,9 @@ export const checkAddon: Command = {
   help: `Loads the native addon FILE in a worker, uses it by SCRIPT, and ends the worker: by
 terminate(), process.exit() and an exception, each when the addon was just loaded, while
 the exercise is running, and when it is done; with one worker, and with two of which the
-second goes on. Afterwards the main thread lives on for a while, so that native threads
-which were left behind crash if they are going to. Each of the 18 cases has a process of
+second goes on. In three more cases each function that SCRIPT gives to the addon throws when it
+has been called, and another worker uses the addon after the first has ended. Afterwards the main thread lives on for a while, so that native threads
+which were left behind crash if they are going to. Each of the 21 cases has a process of
 its own. Prints a table of what crashed, or did not end, and when.
 
 SCRIPT is an ES module: export default async (addon) => { ... } uses the addon. What it

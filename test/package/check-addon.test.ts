@@ -33,7 +33,7 @@ function rowsOf(addon: string, text: string, ...args: string[]): Row[] {
   const named = ['--exercise', script(text), '--runtimes', process.execPath, ...args];
   const { status, stdout } = checkAddon(addonFile(addon), ...named, '--json');
   const rows = JSON.parse(stdout) as Row[];
-  expect(rows).toHaveLength(18);
+  expect(rows).toHaveLength(21);
   expect(status).toBe(rows.every(({ result }) => result === 'ok') ? 0 : 1);
   return rows;
 }
@@ -47,13 +47,23 @@ describe('an addon whose thread calls a function of an ended worker', () => {
     const ticks = script('export default (addon) => new Promise((done) => addon.tick(done));');
     const args = [addonFile('careless'), '--exercise', ticks, '--runtimes', process.execPath];
     const { status, stdout, stderr } = checkAddon(...args);
-    expect({ status, stderr }).toEqual({ status: 1, stderr: `allstop: 18 cases on ${here}\n` });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: `allstop: 21 cases on ${here}\n` });
     // Where a thread is when its code goes is a matter of luck: a single case may get through.
-    expect(stdout).toMatch(/^Node\.js [\d.]+: \d+ of 18 cases not ok\nphase /);
+    expect(stdout).toMatch(/^Node\.js [\d.]+: \d+ of 21 cases not ok\nphase /);
     expect(stdout).toMatch(
       /^(?:running|done), \w+ +[12] +SIG(?:SEGV|ABRT) {2,}(?:while|after) (?:the )?worker/m,
     );
     expect(stdout).not.toMatch(/^loaded/m);
+  });
+});
+
+describe('an addon that calls functions and cannot bear their exceptions', () => {
+  it('crashes when they throw', { tags: 'long' }, () => {
+    const rows = rowsOf(
+      'thrower',
+      'export default (addon) => new Promise((done) => addon.callUnguarded(done));',
+    );
+    expect(resultsOf(rows, /callback throws/)).toEqual(['SIGABRT']);
   });
 });
 
@@ -71,7 +81,11 @@ describe('an addon that uses the lifetime kit', () => {
     const phases = ['loaded', 'running', 'done'].flatMap((phase) =>
       ['terminated', 'exits', 'throws'].map((ending) => `${phase}, ${ending}`),
     );
-    expect(rows.map(({ phase }) => phase)).toEqual(phases.flatMap((phase) => [phase, phase]));
+    phases.push('running, callback throws');
+    expect(rows.map(({ phase }) => phase)).toEqual([
+      ...phases.flatMap((phase) => [phase, phase]),
+      'done, used again',
+    ]);
   });
 });
 
@@ -118,8 +132,8 @@ describe('an exercise', () => {
         appendFileSync(${JSON.stringify(log)}, \`\${used} \${isMainThread}\\n\`);`,
     );
     expect(resultsOf(rows, /./)).toEqual(['ok']);
-    // 9 cases with one worker, 9 with two.
-    expect(readFileSync(log, 'utf8')).toBe('false false\n'.repeat(27));
+    // 10 cases with one worker, 11 with two, and a third worker in one.
+    expect(readFileSync(log, 'utf8')).toBe('false false\n'.repeat(32));
   });
 });
 

@@ -53,7 +53,8 @@ class Exerciser {
   }
 
   async end(): Promise<void> {
-    if (order.ending === 'terminated') await this.#worker.terminate();
+    if (order.ending === 'terminated' || order.ending === 'used again')
+      await this.#worker.terminate();
     else this.#worker.postMessage('end');
     await this.#ended;
   }
@@ -76,6 +77,11 @@ for (const [index, exerciser] of exercisers.entries()) {
   await exerciser.end();
   tell({ step: `after ${name} had ended` });
   await letEventsCome(hasAfterwards as boolean);
+  if (order.ending !== 'used again' || index > 0) continue;
+  tell({ step: 'while another worker was using the addon' });
+  const another = new Exerciser(order);
+  await another.reached;
+  await another.end();
 }
 tell({ step: 'at the end of the process' });
 tell({ done: true });

@@ -26,6 +26,28 @@ function load(path: string): unknown {
   }
 }
 
+/** `value` as the addon gets it: a function throws after each call. */
+const throwing = (value: unknown): unknown =>
+  typeof value !== 'function'
+    ? value
+    : function (this: unknown, ...args: unknown[]): never {
+        Reflect.apply(value, this, args);
+        throw new Error(DELIBERATE);
+      };
+
+/** The addon, whose functions and classes get functions that throw. */
+function withThrowing(addon: unknown): unknown {
+  const exports = Object.entries(addon ?? {}).map(([name, value]: [string, unknown]) => {
+    if (typeof value !== 'function') return [name, value];
+    const wrapped = new Proxy(value, {
+      apply: (fn, self, args: unknown[]) => Reflect.apply(fn, self, args.map(throwing)),
+      construct: (fn, args: unknown[]) => Reflect.construct(fn, args.map(throwing)),
+    });
+    return [name, wrapped];
+  });
+  return Object.fromEntries(exports);
+}
+
 async function exercise(): Promise<void> {
   const { phase, script } = order;
   const { default: use, afterwards }: Script = await import(pathToFileURL(script).href);
@@ -42,7 +64,7 @@ async function exercise(): Promise<void> {
   }
   const addon = load(order.addon);
   if (phase === 'loaded') return reached();
-  const used = use(addon);
+  const used = use(order.ending === 'callback throws' ? withThrowing(addon) : addon);
   if (phase === 'running') reached();
   await used;
   if (phase === 'done') reached();
@@ -55,5 +77,6 @@ port.on('message', () => {
 });
 exercise().catch((error: unknown) => {
   const failed = messageOf(error);
+  if (failed === DELIBERATE) return tell({ reached: true, hasAfterwards: false });
   tell(exported === undefined ? { failed } : { failed, exports: exported });
 });

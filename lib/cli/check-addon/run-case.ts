@@ -103,18 +103,28 @@ export const PHASES = ['loaded', 'running', 'done'] as const;
 /** How the worker is ended. */
 export const ENDINGS = ['terminated', 'exits', 'throws'] as const;
 
+/**
+ * Two more: each function that the exercise gives to the addon throws when the addon has called it;
+ * and another worker uses the addon anew when the first has ended, before the second ends.
+ */
+type Rarer = 'callback throws' | 'used again';
+
 /** How many workers use the addon at the same time. */
 export const WORKERS = [1, 2] as const;
 
 export type Case = {
   phase: (typeof PHASES)[number];
-  ending: (typeof ENDINGS)[number];
+  ending: (typeof ENDINGS)[number] | Rarer;
   workers: (typeof WORKERS)[number];
 };
 
-export const cases: readonly Case[] = PHASES.flatMap((phase) =>
-  ENDINGS.flatMap((ending) => WORKERS.map((workers) => ({ phase, ending, workers }))),
-);
+export const cases: readonly Case[] = [
+  ...PHASES.flatMap((phase) =>
+    ENDINGS.flatMap((ending) => WORKERS.map((workers) => ({ phase, ending, workers }))),
+  ),
+  ...WORKERS.map((workers) => ({ phase: 'running', ending: 'callback throws', workers }) as const),
+  { phase: 'done', ending: 'used again', workers: 2 },
+];
 
 /** What the child process, and each of its workers, is given. Paths are absolute. */
 export type Order = Case & {

@@ -97,6 +97,19 @@ void Post(const Napi::CallbackInfo& info) {
   }).join();
 }
 
+// callUnguarded(fn): calls the function from a thread-safe function that catches nothing.
+void CallUnguarded(const Napi::CallbackInfo& info) {
+  const auto call = [](napi_env env, napi_value function, void*, void*) {
+    if (env != nullptr) Napi::Function(env, function).Call({});
+  };
+  napi_threadsafe_function made = nullptr;
+  napi_create_threadsafe_function(info.Env(), info[0], nullptr,
+                                  Napi::String::New(info.Env(), "unguarded"), 0, 1, nullptr,
+                                  nullptr, nullptr, call, &made);
+  napi_call_threadsafe_function(made, nullptr, napi_tsfn_nonblocking);
+  napi_release_threadsafe_function(made, napi_tsfn_release);
+}
+
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("stopOnException", Napi::Function::New(env, StopOnException));
   exports.Set("fail", Napi::Function::New(env, Fail));
@@ -106,6 +119,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("throwKept", Napi::Function::New(env, ThrowKept));
   exports.Set("pass", Napi::Function::New(env, Pass));
   exports.Set("causesOf", Napi::Function::New(env, CausesOf));
+  exports.Set("callUnguarded", Napi::Function::New(env, CallUnguarded));
   exports.Set("post", Napi::Function::New(env, Post));
   return exports;
 }
