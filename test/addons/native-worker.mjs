@@ -71,7 +71,7 @@ const scenarios = {
       return true;
     });
     assert.match(coord.stopRecord.requester.threadName, /^worker [123]$/);
-    assert.equal(pool.stats.stoppedBy, 'the limit is negative');
+    assert.equal(pool.stats.stoppedBy, 'NativeError: the limit is negative');
   },
 
   async 'an error of JavaScript arrives in the C++ threads'() {
