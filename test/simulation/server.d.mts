@@ -13,6 +13,7 @@ export class Server {
     login?: (options: { user?: string; pass?: string }) => Rights | undefined;
   });
   readonly name: string;
+  readonly address: string;
   route(other: Server): void;
   leafOf(hub: Server): void;
   crash(): void;

@@ -11,7 +11,7 @@ import {
   type NatsConnection,
 } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { NatsServer } from '../support/nats-server.ts';
+import { freePort, NatsServer } from '../support/nats-server.ts';
 import { JetStream } from './jetstream.mjs';
 import { Network, useNetwork } from './network.mjs';
 import { Server } from './server.mjs';
@@ -66,10 +66,7 @@ const failure = async (promise: Promise<unknown>): Promise<unknown[]> =>
 
 const text = (bytes: Uint8Array | undefined): string => Buffer.from(bytes ?? []).toString();
 
-describe.each([
-  { what: 'simulated', open: async () => openSimulated() },
-  { what: 'real', open: openReal },
-])('a $what server', { tags: ['nats'] }, ({ open }) => {
+const aServer = (open: () => Promise<Place>) => (): void => {
   let place: Place;
   const opened: NatsConnection[] = [];
 
@@ -352,4 +349,78 @@ describe.each([
     assert.equal(Object.keys(state.subjects ?? {}).length, 0);
     assert.equal((await objects.status()).size > 0, true);
   });
-});
+};
+
+describe(
+  'a simulated server',
+  aServer(async () => openSimulated()),
+);
+describe('a real server', { tags: ['nats'] }, aServer(openReal));
+
+type Two = { hub: string; leaf: string; close(): Promise<void> };
+
+/** A hub and a leaf of it, each with a JetStream of its own. */
+function openTwoSimulated(): Two {
+  const network = new Network({ clock });
+  const [hub, leaf] = ['hub', 'leaf'].map((domain, at) => {
+    const jetstream = new JetStream({ clock, domain });
+    const address = `10.0.0.${at + 1}:4222`;
+    const server = new Server({ clock, network, name: domain, address, jetstream });
+    network.add(server);
+    return server;
+  }) as [Server, Server];
+  leaf.leafOf(hub);
+  const restore = useNetwork(network);
+  return { hub: hub.address, leaf: leaf.address, close: async () => restore() };
+}
+
+async function openTwoReal(): Promise<Two> {
+  const port = await freePort();
+  const listen = `server_name: hub\nleafnodes { listen: "127.0.0.1:${port}" }`;
+  const hub = await NatsServer.start(listen, { jetstream: { domain: 'hub' } });
+  const remote = `server_name: leaf\nleafnodes { remotes: [{ url: "nats-leaf://127.0.0.1:${port}" }] }`;
+  const leaf = await NatsServer.start(remote, { jetstream: { domain: 'leaf' } });
+  const close = async (): Promise<void> => void (await Promise.all([hub.close(), leaf.close()]));
+  return { hub: hub.address, leaf: leaf.address, close };
+}
+
+const aLeaf = (open: () => Promise<Two>) => (): void => {
+  test('carries messages and requests, and has a JetStream of its own', async () => {
+    const two = await open();
+    const [hub, leaf] = await Promise.all(
+      [two.hub, two.leaf].map(async (servers) => await connect({ servers, reconnect: false })),
+    );
+    assert.ok(hub !== undefined && leaf !== undefined);
+    hub.subscribe('double', {
+      callback: (_error, message) => void message.respond(`${message.string()}${message.string()}`),
+    });
+    await hub.flush();
+    // The leaf may have to connect, and to hear of the subscription.
+    const asked = async (left: number): Promise<string> => {
+      try {
+        return (await leaf.request('double', 'ab')).string();
+      } catch (error) {
+        if (left === 0) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        return await asked(left - 1);
+      }
+    };
+    assert.equal(await asked(100), 'abab');
+    const buckets = [
+      await new Kvm(jetstream(leaf)).create('same'),
+      await new Kvm(jetstream(leaf, { domain: 'hub' })).create('same'),
+      await new Kvm(jetstream(hub)).create('same'),
+    ];
+    for (const [at, bucket] of buckets.entries()) await bucket.put('k', `value ${at}`);
+    const values = await Promise.all(buckets.map(async (each) => (await each.get('k'))?.string()));
+    assert.deepEqual(values, ['value 0', 'value 2', 'value 2']);
+    await Promise.all([hub.close(), leaf.close()]);
+    await two.close();
+  });
+};
+
+describe(
+  'a simulated leaf',
+  aLeaf(async () => openTwoSimulated()),
+);
+describe('a real leaf', { tags: ['nats'] }, aLeaf(openTwoReal));
