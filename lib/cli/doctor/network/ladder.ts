@@ -21,6 +21,7 @@ import {
   type ServerInfo,
   wantsCertificate,
 } from '../../../nats/connection/server-info.ts';
+import { roomInMessage } from '../../../nats/results/objects.ts';
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
 
@@ -95,10 +96,13 @@ export async function climb(
     try {
       await step(
         'jetstream',
-        () =>
-          new Refusals(nats).rule(askJetStream(nats, options, STEP_MS)).catch((error: unknown) => {
+        () => {
+          roomInMessage(nats);
+          const asked = new Refusals(nats).rule(askJetStream(nats, options, STEP_MS));
+          return asked.catch((error: unknown) => {
             throw failureOfJetStream(error, nats, options);
-          }),
+          });
+        },
         () => 'answers',
       );
     } catch (error) {
