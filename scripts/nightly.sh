@@ -61,6 +61,7 @@ export ALLSTOP_REQUIRE_NATS=1 # no NATS server: a failure, where `npm test` skip
 side_by_side tests_and_sanitizers the_package
 # What measures runs alone.
 step 'planted costs are found' 3600 npm run --silent bench:guard -- --mutants
+step 'a thousand virtual workers' 1200 node --expose-gc bench/nats-scale.mjs
 step 'benchmarks still run' 2400 npm run --silent bench -- --quick
 step 'soak' 3600 npm run --silent soak -- --minutes 20
 step 'soak of map' 3600 node test/soak/map.mjs
