@@ -64,16 +64,17 @@ class Supervised {
   }
 }
 
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  return port;
+/** All at once, so that none is given twice. */
+async function freePorts(count) {
+  const taken = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  await Promise.all(taken.map((server) => once(server, 'listening')));
+  const ports = taken.map((server) => server.address().port);
+  await Promise.all(taken.map((server) => once(server.close(), 'close')));
+  return ports;
 }
 
-const ports = await Promise.all(Array.from({ length: 3 }, freePort));
-const routes = await Promise.all(Array.from({ length: 3 }, freePort));
+const all = await freePorts(6);
+const [ports, routes] = [all.slice(0, 3), all.slice(3)];
 const nats = ports.map((port, no) => {
   const file = join(folder, `s${no}.conf`);
   const others = routes.map((route) => `nats://127.0.0.1:${route}`).join(', ');
@@ -160,8 +161,8 @@ await Promise.all(works);
 await harming;
 const value = await total.read();
 check(value === counts.adds, `the variable is ${value} after ${counts.adds} additions`);
-const all = readFileSync(made, 'utf8').trim().split('\n');
-const again = all.length - new Set(all).size;
+const notes = readFileSync(made, 'utf8').trim().split('\n');
+const again = notes.length - new Set(notes).size;
 check(again <= counts.faults, `${again} keys were made again by ${counts.faults} faults`);
 for (let left = 15; left > 0; left -= 1) {
   await sleep(1_000);

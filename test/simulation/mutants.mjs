@@ -151,23 +151,13 @@ export const mutants = {
       },
     ],
   },
-  'frames twice': {
-    what: 'a frame that comes again is taken again',
-    changes: [
-      {
-        file: 'nats/wire/reliable-channel.ts',
-        from: 'if (seq !== this.#taken + 1) {',
-        to: 'if (seq > this.#taken + 1) {',
-      },
-    ],
-  },
   'lost place': {
     what: 'the place of a worker that was started again at once is lost for ever',
     changes: [
       {
         file: 'nats/coordinator/tasks.ts',
-        from: "if (phase !== 'lost') return false;",
-        to: "if (phase !== 'left') return false;",
+        from: "if (task.phase !== 'lost') continue;",
+        to: "if (task.phase !== 'left') continue;",
       },
     ],
   },

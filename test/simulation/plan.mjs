@@ -165,7 +165,13 @@ const acts = {
       count: dice.number(10, 60),
       everyMs: dice.number(50, 800),
     };
-    own.push(work, { kind: 'adds', at: 1_000, count: dice.number(5, 30), everyMs: 50, ms: 20 });
+    own.push(work, {
+      kind: 'adds',
+      at: 1_000,
+      count: dice.number(5, 30),
+      everyMs: 50,
+      ms: dice.one([20, 1_500]),
+    });
     if (dice.is(0.5)) {
       const works = [{ ...work }, { kind: 'hold', at: 0 }];
       steps.push({ kind: 'program', name: 'p2', at: someTime(dice), works });

@@ -92,4 +92,27 @@ export const stories = {
       { kind: 'leave', name: 'n2', at: 24_000 },
     ],
   },
+  'an addition of a call that runs again counts once': {
+    servers: 1,
+    replicas: 1,
+    steps: [
+      node,
+      { ...node, name: 'n2' },
+      { kind: 'node', name: 'ps1', at: 0, job: 'ps', slots: 1 },
+      program(0, { kind: 'adds', at: 500, count: 8, everyMs: 500, ms: 1_500 }),
+      { kind: 'crash', name: 'n1', at: 3_000, ms: 1_000 },
+    ],
+  },
+  'a worker that is started again at once, again and again, is not missed': {
+    servers: 1,
+    replicas: 1,
+    steps: [
+      node,
+      { ...node, name: 'n2' },
+      program(0, { kind: 'hold', at: 0, untilMs: 60_000 }),
+      ...[10_000, 18_000, 25_000, 25_300].map((at) => ({ kind: 'crash', name: 'n1', at, ms: 200 })),
+      { kind: 'crash', name: 'n2', at: 25_100, ms: 9_000 },
+      { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 4_000, untilMs: 60_000 },
+    ],
+  },
 };

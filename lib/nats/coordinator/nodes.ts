@@ -308,6 +308,7 @@ export class Nodes {
   #onBack(session: Session, task: ClusterTask): void {
     if (task.session === undefined) {
       task.resumeSession(session);
+      this.#tasks.matchSpares();
       if (this.#options.stops.stop === undefined && task.job === 'worker') {
         this.#options.dispatcher.add(session);
       }
@@ -474,6 +475,7 @@ export class Nodes {
     const isNeeded = servers.isHome(session) || (isNamed && wasReady);
     task.endSession(!hasLeft);
     if (cause === undefined) task.enter(hasLeft ? 'left' : 'lost', error.message, remedy);
+    this.#tasks.matchSpares();
     log('%s: %s', cluster, error.message);
     session.giveUp(error, lives);
     this.#host.changed();

@@ -81,6 +81,12 @@ export class ClusterTask {
     this.#restarts -= session.status.restarts;
     this.#session = session;
     this.setNode(session.info);
+    if (this.#phase === 'left') this.spareSince = performance.now();
+  }
+
+  /** Another node stands for the one that is lost. */
+  replaced(): void {
+    this.enter('left', this.#cause, this.#remedy);
   }
 
   /**
@@ -250,10 +256,7 @@ export class ClusterTasks {
     engine: EnginePhase,
     held: (session: Session) => 'server' | 'answer' | undefined,
   ): TaskReadiness[] {
-    const replaced = this.#replaced;
-    return this.all.map((each) => {
-      const { readiness, session, workerStart } = each;
-      if (replaced.has(each)) return { ...readiness, phase: 'left' };
+    return this.all.map(({ readiness, session, workerStart }) => {
       const wanted = session && readiness.phase === 'starting' ? held(session) : undefined;
       if (wanted !== undefined) {
         return { ...readiness, ...heldBack(wanted === 'server', workerStart) };
@@ -265,17 +268,20 @@ export class ClusterTasks {
   }
 
   /**
-   * The tasks that nobody misses, though their nodes are lost: for each a node has joined since, in
-   * a place of its own, as a worker does that is started again before anybody knows of its end.
+   * A spare node stands for one that is lost, which nobody misses then: a worker that is started
+   * again before anybody knows of its end gets another place.
    */
-  get #replaced(): ReadonlySet<ClusterTask> {
-    const spare = new Set(this.all.filter(({ session }) => session?.isStaying === true));
-    const isReplaced = ({ phase, job, heardAt }: ClusterTask): boolean => {
-      if (phase !== 'lost') return false;
-      const by = [...spare].find((each) => each.job === job && (each.spareSince ?? -1) >= heardAt);
-      return by !== undefined && spare.delete(by);
-    };
-    return new Set(this.all.filter(isReplaced));
+  matchSpares(): void {
+    const spares = this.all.filter(({ session }) => session?.isStaying === true);
+    for (const task of this.all) {
+      if (task.phase !== 'lost') continue;
+      const spare = spares.find(
+        ({ job, spareSince = -1 }) => job === task.job && spareSince >= task.heardAt,
+      );
+      if (spare === undefined) continue;
+      spare.spareSince = undefined;
+      task.replaced();
+    }
   }
 
   /** The tasks that a node has, or has had, and each thread of theirs that is stuck. */
