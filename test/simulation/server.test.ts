@@ -363,9 +363,9 @@ type Two = { hub: string; leaf: string; close(): Promise<void> };
 function openTwoSimulated(): Two {
   const network = new Network({ clock });
   const [hub, leaf] = ['hub', 'leaf'].map((domain, at) => {
-    const jetstream = new JetStream({ clock, domain });
+    const store = new JetStream({ clock, domain });
     const address = `10.0.0.${at + 1}:4222`;
-    const server = new Server({ clock, network, name: domain, address, jetstream });
+    const server = new Server({ clock, network, name: domain, address, jetstream: store });
     network.add(server);
     return server;
   }) as [Server, Server];
