@@ -18,6 +18,13 @@ export function turn(): Promise<void> {
   });
 }
 
+const settled = Promise.resolve();
+
+/** Calls `run` in a microtask. (Node makes an AsyncResource for each `queueMicrotask`.) */
+export function soon(run: () => void): void {
+  void settled.then(run);
+}
+
 /** A loop of awaited calls is interrupted after this time. */
 const LONGEST_TURN_MS = 1;
 

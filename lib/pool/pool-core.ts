@@ -157,6 +157,7 @@ export class PoolCore<E extends Engine = Engine> {
             this.#updateCapacity();
           });
         },
+        onLanded: () => this.changes.notify(),
         onRun: (call, microseconds) => this.#statistics.onRun(call, microseconds),
         onRetry: (call, attempt, cause) => {
           this.#statistics.onRetry(call);

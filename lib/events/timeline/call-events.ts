@@ -5,7 +5,7 @@
  * the clock once for all events between two turns of the microtask queue.
  */
 
-import { now } from '../../base/timer.ts';
+import { now, soon } from '../../base/timer.ts';
 import { CALL_TYPES, type TimelineEvent } from './events.ts';
 
 const CAPACITY = 4_096;
@@ -37,7 +37,7 @@ export class CallEvents {
   note(type: number, call: number, name: string, worker: number = NO_WORKER): void {
     if (this.#now === 0) {
       this.#now = now();
-      queueMicrotask(this.#forget);
+      soon(this.#forget);
     }
     const place = this.#count++ % CAPACITY;
     this.#at[place] = this.#now;

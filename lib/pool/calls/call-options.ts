@@ -63,7 +63,7 @@ export type CheckedCallOptions = {
 };
 
 /** The options of a call of whichever method, with their defaults. */
-export type CheckedOptions = Omit<CallTerms, 'onProgress'> & {
+export type CheckedOptions = CallTerms & {
   limits: Limits;
   /** Is given each value that the function reports. */
   onProgress?: ((value: unknown, item?: unknown) => void) | undefined;
@@ -79,22 +79,23 @@ export type CallDefaults = {
   whyNowhere(placement: Placement): string | undefined;
 };
 
-const DEFAULTS: Omit<CheckedCallOptions, 'retries' | 'context'> = {
-  limits: UNLIMITED,
-  retryRule: undefined,
-  runTimeoutMs: undefined,
-  priority: 'normal',
-  placement: undefined,
-  onProgress: undefined,
-};
-
 /** @throws TypeError, RangeError */
 export function checkCallOptions(
   options: ScheduleOptions | undefined,
   defaults: CallDefaults,
 ): CheckedCallOptions {
-  if (options === undefined)
-    return { ...DEFAULTS, retries: defaults.retries, context: activeContext() };
+  if (options === undefined) {
+    return {
+      limits: UNLIMITED,
+      retries: defaults.retries,
+      retryRule: undefined,
+      runTimeoutMs: undefined,
+      priority: 'normal',
+      placement: undefined,
+      context: activeContext(),
+      onProgress: undefined,
+    };
+  }
   const given = checkOptions('options', options, OF_A_CALL);
   const { retries = defaults.retries, priority = 'normal', onProgress } = given;
   checkCount('options.retries', retries, 0);
@@ -159,8 +160,8 @@ const OF_A_RUN = [...OF_A_CALL, 'key'] satisfies (keyof CallOptions)[];
 export function checkRunOptions(
   options: CallOptions | undefined,
   defaults: CallDefaults,
-): CheckedCallOptions & { key: string | undefined } {
-  if (options === undefined) return { ...checkCallOptions(undefined, defaults), key: undefined };
+): CheckedCallOptions & { key?: string | undefined } {
+  if (options === undefined) return checkCallOptions(undefined, defaults);
   const { key, ...ofCall } = checkOptions('options', options, OF_A_RUN);
   if (key !== undefined) checkString('options.key', key);
   return { ...checkCallOptions(ofCall, defaults), key };

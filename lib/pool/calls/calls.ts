@@ -6,7 +6,6 @@ import { EventLoopYield } from '../../base/timer.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { unpackValue } from '../../values/value.ts';
 import { Call, type CallOwner, type Work } from '../queue/call.ts';
-import type { CallQueue } from '../queue/call-queue.ts';
 import type { CallRules } from '../queue/call-rules.ts';
 import type { Settle } from '../queue/life.ts';
 import type { Placement } from '../queue/lines/placement.ts';
@@ -93,25 +92,6 @@ export type Report = (values: readonly Uint8Array[]) => void;
 /** A name of the function for messages, while the name of its export may be unknown. */
 export const shownName = (fn: AnyFunction | string): string =>
   typeof fn === 'string' ? fn : fn.name || '(anonymous)';
-
-/** @returns undefined if the call is queued; else a promise that resolves when it is */
-function putOwn(queue: CallQueue<Call>, call: Call): Promise<void> | undefined {
-  let room: Promise<void> | undefined;
-  try {
-    queue.put(call, () => {
-      let entered = (): void => {};
-      let refused: (error: unknown) => void = entered;
-      room = new Promise((resolve, reject) => {
-        entered = resolve;
-        refused = reject;
-      });
-      return { entered, refused };
-    });
-  } catch (error) {
-    return Promise.reject(error);
-  }
-  return room;
-}
 
 export class Calls {
   readonly host: CallsHost;
@@ -289,24 +269,37 @@ export class Calls {
     };
   }
 
-  #put(
-    work: Work,
-    { limits, onProgress, ...options }: CheckedOptions,
-    settle: Settle,
-    report?: Report,
-  ): HeldCall {
+  #put(work: Work, options: CheckedOptions, settle: Settle, report?: Report): HeldCall {
     const { rules, owner } = this.host;
+    const { limits, onProgress } = options;
     const trace = isTaskTraced() ? new CallTrace(owner.coordinator, work.name) : undefined;
-    const around = trace?.around(settle) ?? settle;
     const told = onProgress === undefined ? report : this.#reporter(onProgress, report);
-    const own = told === undefined ? options : { ...options, onProgress: told };
-    const call = new Call(work, around, owner, own);
+    const call = new Call(work, trace?.around(settle) ?? settle, owner, options, told);
     if (limits !== UNLIMITED) limit(call, limits, rules, () => this.host.whyNoWorker());
-    const put = (): Promise<void> | undefined =>
-      options.group === undefined ? putOwn(rules.queue, call) : options.group.put(call);
-    const room = trace === undefined ? put() : trace.start(call, put);
+    const room =
+      trace === undefined ? this.#enter(call) : trace.start(call, () => this.#enter(call));
     this.host.onPut();
     return { call, room };
+  }
+
+  /** @returns undefined if the call is queued; else a promise that resolves when it is */
+  #enter(call: Call): Promise<void> | undefined {
+    if (call.group !== undefined) return call.group.put(call);
+    let room: Promise<void> | undefined;
+    try {
+      this.host.rules.queue.put(call, () => {
+        let entered = (): void => {};
+        let refused: (error: unknown) => void = entered;
+        room = new Promise((resolve, reject) => {
+          entered = resolve;
+          refused = reject;
+        });
+        return { entered, refused };
+      });
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return room;
   }
 
   /** Calls `report`, and `onProgress` with each value until the call has settled. */

@@ -27,8 +27,8 @@ import type { NeverReady } from './readiness.ts';
 /** The part of a call that the queue uses. */
 export interface Queued extends InLine {
   readonly life: Life;
-  /** Called by the queue alone. Calls nobody. */
-  become(life: Life): void;
+  /** Called by the queue alone. Calls nobody. `worker`: the index of that which has taken it. */
+  become(life: Life, worker?: number): void;
   /** Called after `become`, when the call has settled or is out. It may call the queue. */
   tell(): void;
   /** It waits for its arguments (invariant 5). */
@@ -217,7 +217,7 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
   take(runner?: Runner): C | undefined {
     const call = this.#items.shift(runner);
     if (call === undefined) return undefined;
-    this.#move(call, { at: 'in-flight', worker: runner?.index });
+    this.#move(call, IN_FLIGHT, runner?.index);
     this.#serve();
     return call;
   }
@@ -313,13 +313,13 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     return queued === 0 || (queued < this.#maxQueued && this.#bytes + bytes <= this.#maxBytes);
   }
 
-  #move(call: C, life: Life): void {
+  #move(call: C, life: Life, worker?: number): void {
     const { life: before, bytes } = call;
     this.#counts[before.at] -= 1;
     this.#counts[life.at] += 1;
     if (before.at === 'queued') this.#bytes -= bytes;
     if (life.at === 'queued') this.#bytes += bytes;
-    call.become(life);
+    call.become(life, worker);
     if (before.at === 'new' && life.at !== 'out') {
       call.number = ++this.#last;
       this.#live.push(call);

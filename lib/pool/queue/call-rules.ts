@@ -61,8 +61,10 @@ export interface CallRulesListener {
   resources(): Iterable<Resource>;
   /** Asks the attempt of a call in flight to end (`Engine.cancel`). */
   cancel(call: Call, cancellation: Cancellation): void;
-  /** The workers have changed, nothing is in flight any more, or the queue is closed. */
+  /** The workers have changed, or the queue is closed. */
   onChange(): void;
+  /** Nothing is in flight any more. */
+  onLanded(): void;
   /** The function of a call has run for so long, with a result or an error. */
   onRun(call: Call, microseconds: number): void;
   /** A call that was started is run again; `attempt` is the number of its next attempt. */
@@ -310,7 +312,7 @@ export class CallRules implements ClusterHost {
   }
 
   #afterFlight(): void {
-    if (this.queue.count('in-flight') === 0) this.changed();
+    if (this.queue.count('in-flight') === 0) this.#listener.onLanded();
   }
 
   /** Whether a function threw `error` because the cluster was stopped: no failure of its own. */

@@ -91,14 +91,15 @@ export type CallTerms = {
   /** On a node: how often it was started elsewhere, and the context for its attempts. */
   attempts?: number;
   contextText?: string | undefined;
-  /** Is given what its function reports, each value packed, until it has settled. */
-  onProgress?: ((values: readonly Uint8Array[], call: Call) => void) | undefined;
   /** How long each attempt may run. */
   runTimeoutMs?: number | undefined;
   priority?: Priority;
   /** Which workers may run it; undefined: any. */
   placement?: Placement | undefined;
 };
+
+/** Is given what a function reports, each value packed, until the call has settled. */
+type Report = (values: readonly Uint8Array[], call: Call) => void;
 
 const UNLIMITED: CallTerms = { retries: Number.POSITIVE_INFINITY };
 
@@ -136,15 +137,21 @@ export class Call implements Queued {
   #settle: Settle | undefined;
   #atEnd: (() => void)[] | undefined;
   readonly #owner: CallOwner | undefined;
-  readonly #onProgress: CallTerms['onProgress'];
+  readonly #report: Report | undefined;
   /** Its span, if it is traced. */
   readonly #span: CallSpan | undefined;
   readonly #contextText: string | undefined;
 
   /** @param settle - left out on a node, where nobody waits for its value */
-  constructor(work: Work, settle?: Settle, owner?: CallOwner, options: CallTerms = UNLIMITED) {
-    const { retries, group, retryRule, runTimeoutMs, priority = 'normal', placement } = options;
-    const { isHeld = false, attempts = 0, context, contextText, onProgress } = options;
+  constructor(
+    work: Work,
+    settle?: Settle,
+    owner?: CallOwner,
+    terms: CallTerms = UNLIMITED,
+    report?: Report,
+  ) {
+    const { retries, group, retryRule, runTimeoutMs, priority = 'normal', placement } = terms;
+    const { isHeld = false, attempts = 0, context, contextText } = terms;
     this.#work = work;
     this.retries = retries;
     this.group = group;
@@ -156,7 +163,7 @@ export class Call implements Queued {
     this.placement = placement;
     this.#settle = settle;
     this.#owner = owner;
-    this.#onProgress = onProgress;
+    this.#report = report;
     this.#contextText = contextText;
     if (context === undefined || owner === undefined) return;
     this.#span = CallSpan.begin(work.name, context, {
@@ -219,13 +226,13 @@ export class Call implements Queued {
     return this.#work.bytes;
   }
 
-  become(to: Life): void {
+  become(to: Life, worker?: number): void {
     const from = this.#life;
     this.#life = next(from, to);
     if (from.at === 'delayed') from.timer?.clear();
     if (to.at !== 'in-flight' || from.at === 'in-flight') return;
     this.#takenAt ??= performance.now();
-    this.note(CALL.started, to.worker);
+    this.note(CALL.started, worker);
   }
 
   tell(): void {
@@ -343,8 +350,7 @@ export class Call implements Queued {
 
   /** Its function has reported values, each of which is packed. */
   progressed(values: readonly Uint8Array[]): void {
-    if (this.#life.at === 'in-flight' && this.decided === undefined)
-      this.#onProgress?.(values, this);
+    if (this.#life.at === 'in-flight' && this.decided === undefined) this.#report?.(values, this);
   }
 
   #endSpan(failure: { error: unknown } | undefined): void {

@@ -37,12 +37,7 @@ export type Life =
   /** For its arguments, or a stored result. */
   | { readonly at: 'held' }
   | { readonly at: 'queued' }
-  | {
-      readonly at: 'in-flight';
-      /** The index of the worker or node that has taken it. */
-      readonly worker?: number | undefined;
-      readonly outcome?: Outcome;
-    }
+  | { readonly at: 'in-flight'; readonly outcome?: Outcome }
   /** It has failed, and is queued again later: by `timer`. */
   | { readonly at: 'delayed'; readonly timer: { clear(): void } | undefined }
   | { readonly at: 'out'; readonly outcome: Outcome }

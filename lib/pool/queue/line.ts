@@ -59,7 +59,7 @@ export class Line<T> {
     this.#size -= 1;
     this.#left += 1;
     if (this.#left <= this.#size) return;
-    this.#tail = this.#all().filter(this.#isHere);
+    this.#tail = this.#size === 0 ? [] : this.items;
     this.#head = [];
     this.#next = 0;
     this.#left = 0;

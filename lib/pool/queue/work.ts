@@ -93,6 +93,10 @@ export function makeWork(
   try {
     const moved = transferListOf(args);
     if (moved.length === 0) {
+      if (special === undefined) {
+        const { args: packed, bytes } = copyArguments(args, sharesMemory);
+        return newWork(name, packed, bytes, undefined);
+      }
       const [copy, hasVariables] = copying(() => copyArguments(args, sharesMemory));
       const { args: packed, bytes } = copy;
       return newWork(name, packed, bytes, perWorker, hasVariables, NOTHING, undefined, holds);

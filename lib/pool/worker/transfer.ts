@@ -83,7 +83,7 @@ export function transferListOf(values: readonly unknown[]): Movable[] {
     const list = typeof value === 'object' && value !== null ? lists.get(value) : undefined;
     if (list !== undefined) found.push(...list);
   }
-  checkAttached(found);
+  if (found.length > 0) checkAttached(found);
   return found;
 }
 

@@ -6,6 +6,7 @@
  * WORKER_AHEAD_US. Calls that it has not started are recalled when another worker is idle.
  */
 
+import { soon } from '../../base/timer.ts';
 import type { Runner } from '../queue/lines/call-lines.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
 import type { Availability } from './availability.ts';
@@ -24,7 +25,7 @@ export class Dispatcher {
   readonly #concurrency: number;
   readonly #feeding: Feeding;
   /** Feeds the idle workers in a microtask: `take` may give something. */
-  readonly wake: () => void = coalesced(queueMicrotask, () => this.#feedIdle());
+  readonly wake: () => void = coalesced(soon, () => this.#feedIdle());
   readonly #feedAllSoon: () => void = coalesced(setImmediate, () => this.feedAll());
 
   constructor(host: StrategyHost, slots: Slots, availability: Availability, concurrency: number) {
@@ -62,17 +63,20 @@ export class Dispatcher {
   feedAll(): void {
     if (this.#refuseAll()) return;
     const slots = this.#slots.all;
-    let hasWork = this.#host.queue.queued > 0;
-    // Each worker gets one function before any gets a second.
-    for (let most = 1; most <= this.#concurrency; most++) {
-      for (const { worker } of slots) {
-        if (!(hasWork || this.#host.queue.hasPlaced)) break;
-        if (worker !== undefined) hasWork = this.#feed(worker, most) && hasWork;
+    const { queue } = this.#host;
+    let hasWork = queue.queued > 0;
+    if (hasWork) {
+      // Each worker gets one function before any gets a second.
+      for (let most = 1; most <= this.#concurrency; most++) {
+        for (const { worker } of slots) {
+          if (!(hasWork || queue.hasPlaced)) break;
+          if (worker !== undefined) hasWork = this.#feed(worker, most) && hasWork;
+        }
       }
+      for (const { worker } of slots) worker?.flush();
     }
-    for (const { worker } of slots) worker?.flush();
     if (!hasWork) this.#rebalance();
-    this.#slots.follow(this.#host.queue, hasWork, this.#concurrency);
+    this.#slots.follow(queue, hasWork, this.#concurrency);
   }
 
   /** @returns false if no call is queued any more that the worker may run */

@@ -19,18 +19,18 @@ export interface Taker extends Runner {
 /** @returns a function that has `body` run later, once for all calls until then */
 export function coalesced(later: (run: () => void) => void, body: () => void): () => void {
   let isDue = false;
+  const run = (): void => {
+    isDue = false;
+    body();
+  };
   return () => {
     if (isDue) return;
-    // Before the flag: a stack overflow may throw here.
-    later(() => {
-      isDue = false;
-      body();
-    });
+    later(run); // before the flag: a stack overflow may throw here
     isDue = true;
   };
 }
 
-type Queue = Pick<QueuedCalls<Call>, 'take' | 'isSuspectNext'>;
+type Queue = Pick<QueuedCalls<Call>, 'queued' | 'take' | 'isSuspectNext'>;
 
 export class Feeding {
   readonly #queue: Queue;
@@ -60,14 +60,15 @@ export class Feeding {
    *   and it has other calls
    */
   feed(taker: Taker, mayTake: () => boolean): 'full' | 'no-work' | 'suspect' {
-    while (mayTake()) {
+    while (this.#queue.queued > 0) {
+      if (!mayTake()) return 'full';
       if (taker.running > 0 && this.#queue.isSuspectNext(taker)) return 'suspect';
       const call = this.#queue.take(taker);
-      if (call === undefined) return 'no-work';
+      if (call === undefined) break;
       if (call.isSuspect) this.#wake(); // what is behind it is for others
       const { work } = call;
       taker.add(call, work, this.#us.get(work.name) ?? this.#unmeasuredUs);
     }
-    return 'full';
+    return 'no-work';
   }
 }

@@ -72,7 +72,6 @@ export class LiveWorker implements Taker {
   /** What goes with the next message. */
   #calls: SentCall[] = [];
   #transfers: Movable[] = [];
-  #hasSuspect = false;
   /** How many functions have ended. */
   #ended = 0;
   /** The function that has ended last, and Date.now() then. */
@@ -147,8 +146,8 @@ export class LiveWorker implements Taker {
   mayTake(most: number, aheadUs: number): boolean {
     const { size, expectedUs } = this.#sent;
     const isFresh = this.#ended + size < this.#mostTasks; // else it is replaced
-    if (!isFresh || this.#hasSuspect || this.#silence.isAsked || !this.#keeper.isReady)
-      return false;
+    if (!isFresh || this.#silence.isAsked || !this.#keeper.isReady) return false;
+    if (size > 0 && this.#sent.first?.call.isSuspect === true) return false; // it is alone here
     if (size < most) return true;
     return this.channel.isShared && this.#freeClaims.length > 0 && expectedUs < aheadUs;
   }
@@ -173,7 +172,6 @@ export class LiveWorker implements Taker {
     const claim = this.#freeClaims.pop() ?? 0;
     Atomics.store(words, claim, call.id);
     this.#sent.add({ call, claim, expectedUs, sentAt: Date.now() });
-    if (call.isSuspect) this.#hasSuspect = true;
     const isMoved = transfer.length > 0 && isShared;
     if (isMoved) call.move();
     const { id, attempts, context, runTimeoutMs } = call;
@@ -231,10 +229,7 @@ export class LiveWorker implements Taker {
     this.#freeClaims.push(sent.claim);
     sent.limit?.clear();
     sent.grace?.clear();
-    if (this.#sent.size === 0) {
-      this.#hasSuspect = false;
-      this.#idleSince = performance.now();
-    }
+    if (this.#sent.size === 0) this.#idleSince = performance.now();
     return sent;
   }
 
