@@ -105,6 +105,22 @@ describe.each(['thread', 'process'] as const)('a worker as %s', (isolation) => {
     await Promise.all(runs);
     expect(cluster.stats()).toMatchObject({ completed: 3, failed: 0, retried: 3 });
   });
+
+  it('a suspect does not begin beside another function', async () => {
+    await using cluster = start(2);
+    const { runs, visit } = await held(cluster, ['x']);
+    const poison = cluster.run('die', ['poison']);
+    const dying = await visits.next('poison');
+    const innocent = cluster.run('hold', ['innocent']); // it waits: two run
+    dying.pass();
+    await visit[0]?.left;
+    const beside = await visits.next('innocent'); // first: the suspects are behind it
+    expect(cluster.workers[0]?.running).toBe(1);
+    beside.pass();
+    (await visits.next('x')).pass();
+    expect(await poison).toBe(2);
+    await Promise.all([...runs, innocent]);
+  });
 });
 
 describe('concurrency', () => {
