@@ -115,4 +115,17 @@ export const stories = {
       { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 4_000, untilMs: 60_000 },
     ],
   },
+  'a worker that dies again, with its place not known to be another’s, is not missed': {
+    servers: 1,
+    replicas: 1,
+    steps: [
+      node,
+      { ...node, name: 'n2' },
+      program(0, { kind: 'hold', at: 0, untilMs: 70_000 }),
+      { kind: 'crash', name: 'n1', at: 10_000, ms: 400 },
+      { kind: 'crash', name: 'n1', at: 32_000, ms: 1_100 },
+      { kind: 'crash', name: 'n1', at: 34_000, ms: 7_300 },
+      { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 4_000, untilMs: 70_000 },
+    ],
+  },
 };

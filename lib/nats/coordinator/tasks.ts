@@ -43,7 +43,10 @@ export class ClusterTask {
   #restarts = 0;
   /** Whether any node that had the task was ready. */
   #wasReady = false;
-  /** When its node has joined, if nobody missed one here: it may be there instead of another. */
+  /**
+   * When a node has taken the task, if nobody missed one here: it, and who takes the task after its
+   * end, may be there instead of another, whose end is not known yet.
+   */
   spareSince: number | undefined;
   /** When the last node was heard last. */
   heardAt = 0;
@@ -70,7 +73,7 @@ export class ClusterTask {
 
   beginSession(session: Session, isSpare: boolean): void {
     this.#session = session;
-    this.spareSince = isSpare ? performance.now() : undefined;
+    if (isSpare) this.spareSince = performance.now();
     this.setNode(session.info);
     this.enter('connecting');
   }
@@ -272,11 +275,12 @@ export class ClusterTasks {
    * again before anybody knows of its end gets another place.
    */
   matchSpares(): void {
-    const spares = this.all.filter(({ session }) => session?.isStaying === true);
-    for (const task of this.all) {
+    const { all } = this;
+    for (const task of all) {
       if (task.phase !== 'lost') continue;
-      const spare = spares.find(
-        ({ job, spareSince = -1 }) => job === task.job && spareSince >= task.heardAt,
+      const spare = all.find(
+        (other) =>
+          other !== task && other.job === task.job && (other.spareSince ?? -1) >= task.heardAt,
       );
       if (spare === undefined) continue;
       spare.spareSince = undefined;
