@@ -17,10 +17,10 @@ for compiler in g++ clang++; do
 #include "allstop/allstop.hpp"
 template bool allstop::StopOnException(const allstop::Coordinator&, void (*&&)());
 END
-  inside=$(nm "$module" | grep -c 'report_foreign' || true)
-  outside=$(nm -D "$module" | grep -c report_foreign || true)
+  inside=$(nm "$module" | grep -c 'describe_foreign' || true)
+  outside=$(nm -D "$module" | grep -c describe_foreign || true)
   if [ "$inside" -eq 0 ] || [ "$outside" -ne 0 ]; then
-    echo "$compiler: report_foreign must be in each module (symbols found: $inside) and visible to no other (visible: $outside)" >&2
+    echo "$compiler: describe_foreign must be in each module (symbols found: $inside) and visible to no other (visible: $outside)" >&2
     exit 1
   fi
 done
