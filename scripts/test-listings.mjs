@@ -169,9 +169,11 @@ const builds = {
 };
 
 function buildsOf(project) {
-  const has = (name) => projectFiles.get(project).has(name);
+  const files = projectFiles.get(project);
+  const has = (name) => files.has(name);
+  const isAddon = [...files.values()].some((text) => /^(NODE_API_MODULE|NAPI_MODULE)/m.test(text));
   const kinds = [];
-  if (has('CMakeLists.txt')) kinds.push(has('main.mjs') ? 'cmake-js' : 'cmake');
+  if (has('CMakeLists.txt')) kinds.push(isAddon || has('main.mjs') ? 'cmake-js' : 'cmake');
   if (has('binding.gyp')) kinds.push('node-gyp');
   return kinds;
 }
