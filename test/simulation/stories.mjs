@@ -128,4 +128,16 @@ export const stories = {
       { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 4_000, untilMs: 70_000 },
     ],
   },
+  'a worker that dies before it was ever heard again takes nobody’s place': {
+    servers: 1,
+    replicas: 1,
+    steps: [
+      node,
+      program(0, { kind: 'hold', at: 0, untilMs: 70_000 }),
+      { kind: 'crash', name: 'n1', at: 10_000, ms: 3_700 },
+      { kind: 'cut', at: 10_300, from: 'p1', to: 's1', ms: 21_600, isOneWay: true },
+      { kind: 'crash', name: 'n1', at: 23_000, ms: 3_600 },
+      { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 3_000, untilMs: 70_000 },
+    ],
+  },
 };

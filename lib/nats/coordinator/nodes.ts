@@ -443,7 +443,10 @@ export class Nodes {
     if (this.#byNode.get(node) === session) this.#byNode.delete(node);
     // An empty message ends the session at a node that is still alive.
     leadership().connection.publish(subjects.down(session.id), Buffer.alloc(0));
-    if (!session.isConfirmed) this.#tasks.forget(session);
+    if (!session.isConfirmed) {
+      this.#tasks.forget(session);
+      this.#tasks.matchSpares();
+    }
     session.close();
   }
 
@@ -475,7 +478,7 @@ export class Nodes {
     const isNeeded = servers.isHome(session) || (isNamed && wasReady);
     task.endSession(!hasLeft);
     if (cause === undefined) task.enter(hasLeft ? 'left' : 'lost', error.message, remedy);
-    this.#tasks.matchSpares();
+    if (session.isConfirmed) this.#tasks.matchSpares(); // else its task may be forgotten
     log('%s: %s', cluster, error.message);
     session.giveUp(error, lives);
     this.#host.changed();
