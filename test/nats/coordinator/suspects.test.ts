@@ -13,13 +13,17 @@ import { Visits } from '../../support/visits.ts';
 const SLOTS = 4;
 
 let scene: NatsScene;
+/** Nothing is started again any more. */
+let isOver: boolean;
 const visits = new Visits();
 
 beforeEach(async () => {
+  isOver = false;
   await visits.open();
   scene = await NatsScene.open();
 });
 afterEach(async () => {
+  isOver = true;
   await scene.close();
   await visits.close();
 });
@@ -32,13 +36,6 @@ function supervise(task: number): void {
     if (signal === 'SIGKILL' && !isOver) supervise(task);
   });
 }
-let isOver = false;
-beforeEach(() => {
-  isOver = false;
-  onTestFinished(() => {
-    isOver = true;
-  });
-});
 
 it('harms none of those that ran beside it, with one retry', { timeout: 120_000 }, async () => {
   const cluster = scene.coordinator({ lostAfterMs: 1_000 }, { retries: 1 });
