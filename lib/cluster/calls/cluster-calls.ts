@@ -3,6 +3,7 @@
  * call waits outside the line) or for what each worker has (PerWorkerValues).
  */
 
+import { rejection } from '../../base/callers-frames.ts';
 import { type CheckedOptions, checkCallOptions } from '../../pool/calls/call-options.ts';
 import { Calls, type CallsHost, type Report, shownName } from '../../pool/calls/calls.ts';
 import type { HeldCall, Started } from '../../pool/calls/kept-results.ts';
@@ -159,7 +160,7 @@ export class ClusterCalls extends Calls {
       return Promise.reject(error);
     }
     if (room === undefined) return this.give(remote);
-    return this.host.keepAlive((room as Promise<void>).then(() => remote));
+    return this.host.keepAlive((room as Promise<void>).then(() => remote, rejection));
   }
 
   override start(

@@ -239,7 +239,10 @@ export class Calls {
     const wasOver = rules.isOver;
     const tooLate = (): Error =>
       deadlineExceeded(shownName(fn), timeoutMs, whyWaiting(this.host.whyNoWorker()));
-    const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
+    const inOwnTime = <T>(promise: Promise<T>): Promise<T> =>
+      inTime(promise, limits, () => {
+        throw tooLate(); // who rejects the user's promise gives it the caller's frames
+      });
     let started: Started | undefined;
     let cancelled: { reason: unknown } | undefined;
     const defined = this.hasToWait(work) ? this.defined : undefined;

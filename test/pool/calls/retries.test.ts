@@ -185,6 +185,11 @@ describeKinds(kinds, (kind) => {
       const stackOf = async (name: string, options: object): Promise<string> =>
         (await errorOf(callTheWorker(name, options))).stack;
       const expected = /^[^\n]*\n(?: {4}at [^\n]*\n)*? {4}at (?:async )?callTheWorker \(/;
+      expect(await stackOf('add', { timeoutMs: 1 })).toMatch(expected); // no worker is ready
+      async function scheduleTooLate(): Promise<unknown> {
+        return await cluster.schedule('add', [], { timeoutMs: 1 });
+      }
+      expect((await errorOf(scheduleTooLate())).stack).toMatch(/at (?:async )?scheduleTooLate \(/);
       expect(await stackOf('spin', { runTimeoutMs: 1 })).toMatch(expected);
       expect(await stackOf('spin', { timeoutMs: 10 })).toMatch(expected);
       expect(await stackOf('add', { timeoutMs: 0 })).toMatch(expected);
