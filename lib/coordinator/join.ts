@@ -215,8 +215,10 @@ const holdsUp = ({ alive, daemon }: NativeThread): boolean => alive && daemon !=
 const ONLY_LOOPERS_MS = 10_000;
 
 /**
- * Warns, once in a process, of a nursery whose body has returned and that waits only for loopers, which end at
- * the stop: it waits for ever, unless the program sees to a stop. @returns a function that ends it
+ * Warns, once in a process, of a nursery whose body has returned and that waits only for loopers,
+ * which end at the stop: it waits for ever, unless the program sees to a stop.
+ *
+ * @returns a function that ends the watch
  */
 function warnOfOnlyLoopers(attachment: Attachment): () => void {
   let timer: Timer | undefined;

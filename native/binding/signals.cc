@@ -66,8 +66,9 @@ namespace {
 // and some send SIGTERM after it. A person does not press twice in this time and mean it.
 constexpr std::int64_t kOnePressNs = 500'000'000;
 
-// A launcher on a busy machine takes longer. What a process of the same session sends so long after
-// the terminal's own signal is the launcher's copy. The second press of a person is the terminal's.
+// A launcher on a busy machine takes longer. What a process of the same session sends within this
+// time of the terminal's own signal is the launcher's copy. The second press of a person comes from
+// the terminal.
 constexpr std::int64_t kLateCopyNs = 2'000'000'000;
 
 // The state that the signal handler touches. It is lock-free, and static or never freed, since a
@@ -85,8 +86,8 @@ std::atomic<HandlerEntry*> handler_entries{nullptr};  // grows at the front and 
 std::atomic<int> pipe_in{-1};
 // The process that has made the links. A child that an addon makes by fork() has the handlers, too.
 std::atomic<pid_t> own_process{0};
-// By signal, on the clock of Now(): what comes before then belongs to the press that has counted;
-// and a launcher's copy of it does.
+// By signal, on the clock of Now(). What comes before press_ends belongs to the press that has
+// counted. So does a launcher's copy that comes before copies_end.
 std::atomic<std::int64_t> press_ends[NSIG];
 std::atomic<std::int64_t> copies_end[NSIG];
 

@@ -200,8 +200,9 @@ export class NodeCalls implements Taker {
   giveUp(slots: number, cause: Error, lives: boolean): void {
     this.#cancelled.clear();
     const first = new Set(this.#sent.newestFirst().slice(-slots));
-    const [began, mayHave]: Fate[] = lives ? ['ended', 'sent'] : ['running', 'unsure'];
-    const fateOf = (sent: Sent): Fate => (first.has(sent) ? began : mayHave) as Fate;
+    const fateOfFirst: Fate = lives ? 'ended' : 'running';
+    const fateOfOthers: Fate = lives ? 'sent' : 'unsure';
+    const fateOf = (sent: Sent): Fate => (first.has(sent) ? fateOfFirst : fateOfOthers);
     for (const { call, fate } of inOrderOfReturn(this.#sent, fateOf)) {
       if (this.#givenUp.has(call)) continue;
       this.#givenUp.set(call, fate);

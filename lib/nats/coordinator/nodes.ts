@@ -478,7 +478,8 @@ export class Nodes {
     const isNeeded = servers.isHome(session) || (isNamed && wasReady);
     task.endSession(!hasLeft);
     if (cause === undefined) task.enter(hasLeft ? 'left' : 'lost', error.message, remedy);
-    if (session.isConfirmed) this.#tasks.matchSpares(); // else its task may be forgotten
+    // The task of a node that never answered may be forgotten: it must use up no spare before.
+    if (session.isConfirmed) this.#tasks.matchSpares();
     log('%s: %s', cluster, error.message);
     session.giveUp(error, lives);
     this.#host.changed();

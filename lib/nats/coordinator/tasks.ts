@@ -47,9 +47,9 @@ export class ClusterTask {
    * When a node has taken the task, if nobody missed one here: it, and who takes the task after its
    * end, may be there instead of another, whose end is not known yet.
    */
-  spareSince: number | undefined;
+  #spareSince: number | undefined;
   /** When the last node was heard last. */
-  heardAt = 0;
+  #heardAt = 0;
 
   constructor(job: Job, index: number, workerStart: WorkerStart, address?: string) {
     this.job = job;
@@ -73,7 +73,7 @@ export class ClusterTask {
 
   beginSession(session: Session, isSpare: boolean): void {
     this.#session = session;
-    if (isSpare) this.spareSince = performance.now();
+    if (isSpare) this.#spareSince = performance.now();
     this.setNode(session.info);
     this.enter('connecting');
   }
@@ -84,11 +84,18 @@ export class ClusterTask {
     this.#restarts -= session.status.restarts;
     this.#session = session;
     this.setNode(session.info);
-    if (this.#phase === 'left') this.spareSince = performance.now();
+    if (this.#phase === 'left') this.#spareSince = performance.now();
   }
 
-  /** Another node stands for the one that is lost. */
-  replaced(): void {
+  /** The node of this task may be there instead of that of `other`, which is lost. */
+  mayStandFor(other: ClusterTask): boolean {
+    if (other === this || other.job !== this.job) return false;
+    return this.#spareSince !== undefined && this.#spareSince >= other.#heardAt;
+  }
+
+  /** The node of `spare` stands for the one that is lost here, and for no other. */
+  replacedBy(spare: ClusterTask): void {
+    spare.#spareSince = undefined;
     this.enter('left', this.#cause, this.#remedy);
   }
 
@@ -99,7 +106,7 @@ export class ClusterTask {
   endSession(isLost: boolean): void {
     this.#completed += this.#session?.calls.completed ?? 0;
     this.#restarts += (this.#session?.status.restarts ?? 0) + (isLost ? 1 : 0);
-    this.heardAt = this.#session?.contact.heardAt ?? 0;
+    this.#heardAt = this.#session?.contact.heardAt ?? 0;
     this.#session = undefined;
   }
 
@@ -278,13 +285,8 @@ export class ClusterTasks {
     const { all } = this;
     for (const task of all) {
       if (task.phase !== 'lost') continue;
-      const spare = all.find(
-        (other) =>
-          other !== task && other.job === task.job && (other.spareSince ?? -1) >= task.heardAt,
-      );
-      if (spare === undefined) continue;
-      spare.spareSince = undefined;
-      task.replaced();
+      const spare = all.find((other) => other.mayStandFor(task));
+      if (spare !== undefined) task.replacedBy(spare);
     }
   }
 

@@ -97,7 +97,7 @@ export async function climb(
       await step(
         'jetstream',
         () => {
-          roomInMessage(nats);
+          roomInMessage(nats); // throws, if messages are too short for a result
           const asked = new Refusals(nats).rule(askJetStream(nats, options, STEP_MS));
           return asked.catch((error: unknown) => {
             throw failureOfJetStream(error, nats, options);
