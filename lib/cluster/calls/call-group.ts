@@ -30,8 +30,7 @@ type Waiter<C> = {
   readonly reject: (error: unknown) => void;
 } & (
   | { readonly kind: 'put'; readonly call: C; readonly resolve: () => void }
-  /** `after`: the number of the last `put` before it. */
-  | { readonly kind: 'join'; readonly after: number; readonly resolve: () => void }
+  | { readonly kind: 'join'; readonly isOver: () => boolean; readonly resolve: () => void }
   | { readonly kind: 'done'; readonly resolve: (done: boolean) => void }
 );
 
@@ -92,9 +91,9 @@ export class CallGroup<C extends Grouped> {
    *   an error; it does nothing once the call has settled
    */
   join(giveLeave?: (leave: (error: unknown) => void) => void): Promise<void> {
-    const after = this.#queue.newest;
+    const isOver = this.#queue.mark();
     return new Promise((resolve, reject) => {
-      const waiter: Waiter<C> = { kind: 'join', after, resolve, reject, isGone: false };
+      const waiter: Waiter<C> = { kind: 'join', isOver, resolve, reject, isGone: false };
       this.#line.push(waiter);
       giveLeave?.((error) => {
         if (waiter.isGone) return;
@@ -206,14 +205,10 @@ export class CallGroup<C extends Grouped> {
         if (this.#queue.size > 0) return;
         this.#refuse(first, this.#queue.end?.refusal);
       } else {
-        if (first.kind === 'join' && !this.#isOver(first.after)) return;
+        if (first.kind === 'join' && (this.#live.size > 0 || !first.isOver())) return;
         this.#shift();
       }
     }
-  }
-
-  #isOver(after: number): boolean {
-    return this.#live.size === 0 && this.#queue.isOver(after);
   }
 
   /** The first of the line receives an error. */

@@ -100,7 +100,7 @@ export class Dispatcher {
       const fed = session.canTake ? this.#feed(session, false) : 'full';
       session.calls.flush();
       if (fed === 'full') this.#idle.delete(session);
-      else if (fed === 'no-work' && !this.#host.queue.hasPlaced && !this.#areMixed) return;
+      else if (fed === 'no-work' && !this.#host.queue.line.hasPlaced && !this.#areMixed) return;
     }
   }
 

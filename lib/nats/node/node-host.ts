@@ -19,8 +19,7 @@ export abstract class NodeHost implements StrategyHost, QueuedCalls<Call> {
   readonly retries: number;
   readonly variables: VariableSource;
   /** The coordinator has decided which node runs a call; here any thread may. */
-  readonly hasPlaced = false;
-  readonly placedOn: readonly number[] = [];
+  readonly line: QueuedCalls<Call>['line'] = { hasPlaced: false, placedOn: [] };
   #line: Call[] = [];
   #resources: Resource[] = [];
 

@@ -66,7 +66,7 @@ export interface QueuedCalls<C> {
   readonly queued: number;
   /**
    * The next queued call that the worker may run; it is in flight from here on. Undefined: none
-   * is queued, or (`hasPlaced`) other workers may run what is queued.
+   * is queued, or (`line.hasPlaced`) other workers may run what is queued.
    */
   take(runner: Runner): C | undefined;
   /**
@@ -74,10 +74,8 @@ export interface QueuedCalls<C> {
    * other call may take it then, and gets no other until it has ended.
    */
   isSuspectNext(runner: Runner): boolean;
-  /** Whether calls are queued that only some workers may run. */
-  readonly hasPlaced: boolean;
-  /** The workers that queued calls are placed on, by index. */
-  readonly placedOn: readonly number[];
+  /** The queued calls that only some workers may run. */
+  readonly line: Pick<CallLines<InLine>, 'hasPlaced' | 'placedOn'>;
 }
 
 const QUEUED: Life = { at: 'queued' };
@@ -88,6 +86,8 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
   readonly #maxBytes: number;
   readonly #listener: CallQueueListener<C>;
   readonly #items = new CallLines<C>(({ life }) => life.at === 'queued');
+  /** The queued calls, in their order. */
+  readonly line: Pick<CallLines<C>, 'firsts' | 'hasPlaced' | 'placedOn'> = this.#items;
   readonly #room = new Line<C>(({ life }) => life.at === 'waiting');
   /** What was put in and is not out. */
   readonly #live = new Line<C>(({ life }) => life.at !== 'out');
@@ -137,14 +137,10 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     return this.#live.items.filter(isWanted);
   }
 
-  /** The number of the last `put`. */
-  get newest(): number {
-    return this.#last;
-  }
-
-  /** Whether all calls are out whose `put` had a number up to this one. */
-  isOver(number: number): boolean {
-    return (this.#live.first()?.number ?? Number.POSITIVE_INFINITY) > number;
+  /** @returns a function that says whether all calls are out that were put in before `mark()` */
+  mark(): () => boolean {
+    const last = this.#last;
+    return () => (this.#live.first()?.number ?? Number.POSITIVE_INFINITY) > last;
   }
 
   get end(): End | undefined {
@@ -188,26 +184,6 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     this.#move(call, { at: 'new' });
     this.#serve();
     return true;
-  }
-
-  /** What waits anywhere and only some workers may run. */
-  get placed(): C[] {
-    const waits = ({ life }: C): boolean => life.at !== 'in-flight' && life.at !== 'queued';
-    const others = this.some((each) => each.placement !== undefined && waits(each));
-    return [...this.#items.placed, ...others];
-  }
-
-  get placedOn(): readonly number[] {
-    return this.#items.placedOn;
-  }
-
-  get hasPlaced(): boolean {
-    return this.#items.hasPlaced;
-  }
-
-  /** The first queued call of each priority and placement: the oldest of all is among them. */
-  get firsts(): C[] {
-    return this.#items.firsts;
   }
 
   isSuspectNext(runner?: Runner): boolean {

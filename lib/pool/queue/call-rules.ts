@@ -189,7 +189,7 @@ export class CallRules implements ClusterHost {
   }
 
   work(): QueuedWork {
-    const oldest = this.queue.firsts
+    const oldest = this.queue.line.firsts
       .toSorted((one, other) => one.madeAt - other.madeAt)
       .map(({ work: { name }, madeAt, placement }) => {
         return { name, ms: performance.now() - madeAt, placement };
@@ -237,7 +237,8 @@ export class CallRules implements ClusterHost {
    * @param waiting - those that were not put in the queue yet
    */
   failUnplaceable(waiting: readonly Call[]): void {
-    for (const call of [...this.queue.placed, ...waiting]) {
+    const isQueued = ({ life }: Call): boolean => life.at !== 'in-flight';
+    for (const call of [...this.queue.some(isQueued), ...waiting]) {
       const error = this.#nowhere(call);
       if (error !== undefined) this.decide(call, { state: 'failed', value: error });
     }

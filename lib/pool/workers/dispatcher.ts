@@ -49,14 +49,15 @@ export class Dispatcher {
     const slots = this.#slots.all;
     let hasWork = this.#host.queue.queued > 0;
     for (const { worker } of slots) {
-      if (!(hasWork || this.#host.queue.hasPlaced)) break;
+      if (!(hasWork || this.#host.queue.line.hasPlaced)) break;
       if (worker?.idleSince === undefined) continue;
       hasWork = this.#feed(worker, 1) && hasWork;
       worker.flush();
     }
     // One worker may have been sent the whole queue, and its functions may run longer than
     // expected.
-    if (hasWork || this.#slots.lacks(this.#host.queue) || this.#isUneven()) this.#feedAllSoon();
+    if (hasWork || this.#slots.lacks(this.#host.queue.line) || this.#isUneven())
+      this.#feedAllSoon();
   }
 
   /** Feeds all workers. */
@@ -69,7 +70,7 @@ export class Dispatcher {
       // Each worker gets one function before any gets a second.
       for (let most = 1; most <= this.#concurrency; most++) {
         for (const { worker } of slots) {
-          if (!(hasWork || queue.hasPlaced)) break;
+          if (!(hasWork || queue.line.hasPlaced)) break;
           if (worker !== undefined) hasWork = this.#feed(worker, most) && hasWork;
         }
       }

@@ -83,7 +83,7 @@ export class Slots {
   }
 
   /** Whether calls are placed on a worker that is not there, and may be added. */
-  lacks({ placedOn }: Pick<QueuedCalls<Call>, 'placedOn'>): boolean {
+  lacks({ placedOn }: QueuedCalls<Call>['line']): boolean {
     if (this.#elastic === undefined) return false;
     return placedOn.some((index) => !this.#stays(index));
   }
@@ -94,7 +94,7 @@ export class Slots {
    */
   follow(queue: QueuedCalls<Call>, hasWork: boolean, concurrency: number): void {
     if (this.#elastic === undefined) return;
-    for (const index of queue.placedOn) {
+    for (const index of queue.line.placedOn) {
       if (this.#stays(index)) continue;
       const leaving = [...this.#leaving].find((slot) => slot.index === index);
       if (leaving === undefined) this.add(index);

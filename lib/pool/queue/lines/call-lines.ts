@@ -58,27 +58,16 @@ export class CallLines<C extends InLine> {
     return this.#placed > 0;
   }
 
-  /** The items that only some workers may run. */
-  get placed(): C[] {
-    return this.#placedLines().flatMap((line) => line.items);
-  }
-
   /** The workers that items are placed on, by index. */
   get placedOn(): number[] {
-    return this.#placedLines().flatMap((line) => line.first()?.placement?.worker ?? []);
+    if (this.#placed === 0) return [];
+    return this.firsts.flatMap(({ placement }) => placement?.worker ?? []);
   }
 
-  /** The first item of each line. */
+  /** The first item of each priority and placement: the oldest of all is among them. */
   get firsts(): C[] {
     return this.#lines.flatMap((lines) =>
       [...lines.values()].flatMap((line) => line.first() ?? []),
-    );
-  }
-
-  #placedLines(): Line<C>[] {
-    if (this.#placed === 0) return [];
-    return this.#lines.flatMap((lines) =>
-      [...lines].flatMap(([key, line]) => (key === ANYWHERE ? [] : [line])),
     );
   }
 
