@@ -126,9 +126,10 @@ function hashOf(paths) {
 
 const TS_SOURCES = ['lib', 'package.json', 'package-lock.json', 'tsconfig.json'];
 const TS_STAMP = join(root, 'build-ts/compiled.json');
+const BUNDLER = ['bundle', 'declarations', 'line-maps'].map((name) => `scripts/${name}.mjs`);
 const stampOfTs = () =>
   JSON.stringify({
-    sources: hashOf([...TS_SOURCES, 'scripts/bundle.mjs', 'scripts/declarations.mjs']),
+    sources: hashOf([...TS_SOURCES, ...BUNDLER]),
     dist: hashOf(['dist']),
   });
 

@@ -1,9 +1,12 @@
 /** The source maps of dist/, by which `node --enable-source-maps` names the lines of lib/. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { SourceMap } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { rolldown } from 'rolldown';
 import { describe, expect, it } from 'vitest';
+import { lineMap } from '../../scripts/line-maps.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const dist = join(root, 'dist');
@@ -21,6 +24,28 @@ describe('the source maps', () => {
     expect(readFileSync(file, 'utf8').split('\n')[Number(line) - 1]).toContain('new TypeError(');
     expect(stderr).toContain(join(root, 'lib/coordinator/coordinator.ts'));
     expect(stderr).not.toContain(dist);
+  });
+
+  it('name the line that the full map names, wherever a line of the bundle is entered', async () => {
+    const build = await rolldown({ input: join(root, 'lib/looper/looper-thread.ts') });
+    const { output } = await build.generate({ sourcemap: true });
+    await build.close();
+    const [{ code, map }] = output;
+    const [full, lines] = [map!, lineMap(map!)].map((each) => new SourceMap(each as never));
+    const differences = code.split('\n').flatMap((text, line) =>
+      Array.from(text.matchAll(/\S/g)).flatMap(({ index }) => {
+        const [wanted, found] = [full!, lines!].map((each) => {
+          const { originalSource, originalLine } = each.findEntry(line, index) as {
+            originalSource?: string;
+            originalLine?: number;
+          };
+          return `${originalSource}:${originalLine}`;
+        });
+        return wanted === found ? [] : `${line}:${index} is ${found}, not ${wanted}`;
+      }),
+    );
+    expect(differences).toEqual([]);
+    expect(lineMap(map!).mappings.length).toBeLessThan(map!.mappings.length / 3);
   });
 
   it('are those of the library: the command line has none, and names none', () => {
