@@ -101,6 +101,8 @@ export type CallTerms = {
 /** Is given what a function reports, each value packed, until the call has settled. */
 type Report = (values: readonly Uint8Array[], call: Call) => void;
 
+const TOLD: Life = { at: 'out', isTold: true };
+
 const UNLIMITED: CallTerms = { retries: Number.POSITIVE_INFINITY };
 
 export class Call implements Queued {
@@ -251,8 +253,16 @@ export class Call implements Queued {
     }
     if (ends !== undefined) for (const end of ends) end();
     if (this.#life.at !== 'out') return;
-    if ('refusal' in this.#life) this.#endSpan({ error: this.#life.refusal });
     releaseArguments(this.#work.args);
+    if ('refusal' in this.#life) {
+      this.#endSpan({ error: this.#life.refusal });
+      return;
+    }
+    this.#life = TOLD;
+    // A node that is away may have it still, and knows it by its name.
+    if (this.#attempts > 0 || this.isSuspect) {
+      this.#work = { ...this.#work, args: [], holds: undefined };
+    }
   }
 
   /** Calls `end` once, when the call has settled, or was refused. */
@@ -305,12 +315,21 @@ export class Call implements Queued {
    * @returns undefined if it can be queued again
    */
   whyNotAgain(cause: unknown): string | undefined {
-    const { name } = this.#work;
     // A moved call that was recalled is one that is dropped, after a failure or a stop.
     if (this.#isMoved && cause !== undefined) {
-      return `The arguments of '${name}' were moved to a worker that is lost`;
+      return `The arguments of '${this.#work.name}' were moved to a worker that is lost`;
     }
-    if (!this.isSpent) return undefined;
+    return this.isSpent ? this.losses(cause) : undefined;
+  }
+
+  /** How many workers have died while they ran it. */
+  get deaths(): number {
+    return this.#deaths;
+  }
+
+  /** How often it has lost its worker, for people. */
+  losses(cause: unknown): string {
+    const { name } = this.#work;
     const times = this.#deaths === 1 ? 'once' : `${this.#deaths} times`;
     const tries = this.#attempts === 1 ? '1 attempt' : `${this.#attempts} attempts`;
     const last = cause === undefined ? '' : `. Last: ${messageOf(cause)}`;

@@ -41,6 +41,8 @@ export type Life =
   /** It has failed, and is queued again later: by `timer`. */
   | { readonly at: 'delayed'; readonly timer: { clear(): void } | undefined }
   | { readonly at: 'out'; readonly outcome: Outcome }
+  /** That was told: from now on the value is its caller's alone. */
+  | { readonly at: 'out'; readonly isTold: true }
   | { readonly at: 'out'; readonly refusal: unknown };
 
 export type Place = Life['at'];
