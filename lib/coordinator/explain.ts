@@ -87,7 +87,7 @@ function deathOf({ threadName, pid, signal }: StopRequester): string {
 }
 
 /** The requester and its request, in words. */
-function requestOf(requester: StopRequester): string {
+export function requestOf(requester: StopRequester): string {
   const language = requester.language === 'native' ? 'native' : 'JavaScript';
   const elsewhere = requester.pid === process.pid ? '' : ` of process ${requester.pid}`;
   const id =

@@ -1,7 +1,10 @@
 /** What a coordinator tells `allstop doctor`, cut to the length that the server permits; and its work, for `explain()`. */
 
+import { oneLine } from '../../base/thrown-value.ts';
+import { requestOf } from '../../coordinator/explain.ts';
 import { counted, duration } from '../../coordinator/words.ts';
 import type { ReadinessReport } from '../../errors/phases.ts';
+import type { StopRecord } from '../../record/stop-record.ts';
 import {
   type CoordinatorReport,
   json,
@@ -18,6 +21,7 @@ export type DoctorReportOptions = {
   refused: RefusedNode[];
   malformed: number;
   work: WorkReport;
+  stop: StopRecord | undefined;
   maxBytes: number;
 };
 
@@ -48,8 +52,22 @@ export function doctorReport(options: DoctorReportOptions): Uint8Array {
   return bytes;
 }
 
+/** Who has stopped the run, for people. */
+function stopOf({
+  kind,
+  requester,
+  requestedAt,
+  error,
+}: StopRecord): NonNullable<CoordinatorReport['stop']> {
+  const { worker, host } = requester;
+  const where = worker === undefined ? '' : ` on ${worker} (${host})`;
+  const what = kind === 'plain' ? 'no error' : oneLine(error);
+  const ms = Date.now() - requestedAt.getTime();
+  return { ms, why: `${requestOf(requester)}${where}: ${what}` };
+}
+
 function reportOf(
-  { run, report, refused, malformed, work }: DoctorReportOptions,
+  { run, report, refused, malformed, work, stop }: DoctorReportOptions,
   count: number,
 ): CoordinatorReport {
   const { tasks } = report;
@@ -61,6 +79,7 @@ function reportOf(
     leftOff: tasks.length - kept.length,
     turnedAway: refused.slice(0, count),
     dropped: malformed,
+    ...(stop !== undefined && { stop: stopOf(stop) }),
     work: {
       ...work,
       running: work.running.slice(0, count),

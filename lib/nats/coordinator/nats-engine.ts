@@ -301,6 +301,7 @@ export class NatsEngine implements Engine {
         refused: this.#nodes.refused,
         malformed: this.#malformed.count,
         work: this.#work(),
+        stop: attachmentOf(this.#host.coordinator).errors.record(false),
         maxBytes: frameBytes(nats.info?.max_payload),
       });
       message.respond(report);

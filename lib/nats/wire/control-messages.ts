@@ -152,6 +152,8 @@ export type CoordinatorReport = {
   leftOff: number;
   turnedAway: RefusedNode[];
   work?: WorkReport;
+  /** How long ago the run was stopped, and by whom: it runs nothing any more. */
+  stop?: { ms: number; why: string };
   /** How many malformed messages the coordinator has dropped. */
   dropped: number;
 };
@@ -348,6 +350,7 @@ const isReport: Guard<CoordinatorReport> = isRecord<CoordinatorReport>({
     }),
   ),
   work: isMaybe(isWork),
+  stop: isMaybe(isRecord<{ ms: number; why: string }>({ ms: isNumber, why: isText })),
   dropped: isCount,
 });
 

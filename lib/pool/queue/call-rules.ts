@@ -148,6 +148,8 @@ export class CallRules implements ClusterHost {
     } else if (over !== undefined) this.#out(call, over);
     else {
       this.queue.putBack(call);
+      // Of what ran beside it when it died first, nothing dies again.
+      if (call.deaths > 1) this.#failures.note(call.work.name, call.losses(cause));
       if (wasStarted) this.#again(call, cause);
       this.#afterFlight();
     }
@@ -285,6 +287,7 @@ export class CallRules implements ClusterHost {
     else if (over !== undefined) this.#out(call, over);
     else {
       const again = (): void => void this.queue.release(call);
+      this.#failures.note(call.work.name, error);
       this.queue.delay(call, delayMs === 0 ? undefined : new Timer(delayMs, again));
       this.#again(call, error);
       if (delayMs === 0) again();

@@ -85,6 +85,41 @@ it('calls that no worker can take are a problem; a line and failures are none', 
   ]);
 });
 
+it('what fails again and again is told before it is given up', { timeout: 120_000 }, async () => {
+  const cluster = await scene.start(2);
+  const gaveUp = new AbortController();
+  const { signal } = gaveUp;
+  const options = { signal, retries: 9, retryOn: () => true, retryDelayMs: 600_000 };
+  const failing = cluster.run('fail', ['no'], options);
+  failing.catch(() => {});
+  const failures = async (): Promise<string> => {
+    const told = (await look()).checks.filter(({ name }) => name === 'failures');
+    return told.map(({ target, detail }) => `${target}: ${detail}`).join('\n');
+  };
+  await expect.poll(failures, { timeout: 30_000 }).toMatch(/^fail: 1 .* The last: no$/);
+  // Both workers die of it; what died beside it once is not named.
+  const killing = cluster.run('noteOrKill', ['/dev/null', -1], { signal, retries: 9 });
+  killing.catch(() => {});
+  await expect
+    .poll(failures, { timeout: 60_000 })
+    .toMatch(/^noteOrKill: 1 .* The last: 'noteOrKill' lost its worker 2 times in 2 attempts/m);
+  gaveUp.abort();
+});
+
+it('a run that was stopped is told, and misses no worker', { timeout: 60_000 }, async () => {
+  const cluster = await scene.start(1);
+  cluster.coordinator.requestStop(new RangeError('boom'));
+  // More threads than it starts at once: none starts any more.
+  const late = scene.spawn({ slots: 16 });
+  await late.next('session');
+  const args = ['--servers', scene.server.address, '--cluster', 'test'];
+  const { stdout, status } = await doctor(args);
+  expect(stdout).toMatch(/holds the cluster; stopped \d+ s ago, since .*RangeError: boom/);
+  expect(stdout).toContain('No problem found.');
+  expect(status).toBe(0);
+  await cluster.coordinator.join().catch(() => {});
+});
+
 it('a JetStream of another domain: doctor is told its name', async () => {
   await scene.close();
   const { scene: apart, leaf } = await NatsScene.openHubAndLeaf();

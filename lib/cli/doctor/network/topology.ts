@@ -55,7 +55,7 @@ export async function topologyOf(
     coordinator,
     ...twoChecks(cluster, living.length),
     ...workChecks(work),
-    ...report.tasks.map((task) => taskCheck(task, nodes)),
+    ...report.tasks.map((task) => taskCheck(task, nodes, told.stop !== undefined)),
   ];
   const isPlaced = (node: NodeInfo): boolean =>
     report.tasks.some((task) => isSame(task, node) && node.session !== undefined);
@@ -159,11 +159,17 @@ function coordinatorCheck(
   }
   const { phase, cause, remedy } = told.report.engine;
   const others =
-    older === 0 ? '' : `; ${older} older coordinators, from which it took over, still run`;
+    older === 0
+      ? ''
+      : `; ${older} older ${older === 1 ? 'coordinator, from which it took over, still runs' : 'coordinators, from which it took over, still run'}`;
   const leftOff = told.leftOff === 0 ? '' : `; ${told.leftOff} more tasks`;
   // Of the workers, each has a line of its own.
   const state = phase === 'ready' ? 'holds the cluster' : phase;
-  const detail = `${who}: ${state}${leftOff}${others}${malformed(told.dropped)}`;
+  const stopped =
+    told.stop === undefined
+      ? ''
+      : `; stopped ${ago(new Date(Date.now() - told.stop.ms))} ago, since ${told.stop.why}`;
+  const detail = `${who}: ${state}${stopped}${leftOff}${others}${malformed(told.dropped)}`;
   if (phase === 'ready') return { ...check, ok: true, detail };
   const why = cause === undefined ? phase : `${phase}: ${cause}`;
   const where = holder === undefined ? '' : `, on ${who},`;
@@ -183,7 +189,8 @@ function coordinatorCheck(
 const malformed = (dropped = 0): string =>
   dropped === 0 ? '' : `; ${dropped} malformed messages dropped`;
 
-function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
+/** `isOver`: the run was stopped, and needs no worker any more. */
+function taskCheck(task: TaskReadiness, nodes: NodeInfo[], isOver: boolean): Check {
   const { job, task: index, address, host, pid, phase, since, ready, cause, remedy, health } = task;
   const where = host === undefined ? address : `${host} (pid ${pid})`;
   const state = `${phase} for ${ago(since)}`;
@@ -198,7 +205,7 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   if (health !== undefined) check.detail += `; ${figuresOf(health)}`;
   if (ready && cause !== undefined) check.detail += `; ${cause}. What to do: ${remedy}`;
   check.detail += malformed(there?.dropped);
-  if (phase === 'left') return { ...check, ok: true };
+  if (phase === 'left' || isOver) return { ...check, ok: true };
   if (isThere && (ready || phase === 'leaving')) return { ...check, ok: true };
   if (ready || (!isThere && isExpected(task))) {
     return {
