@@ -5,6 +5,7 @@
 
 import { begin, history, tell } from './history.mjs';
 import { JetStream } from './jetstream.mjs';
+import { remember } from './memory.mjs';
 import { Network, useNetwork } from './network.mjs';
 import { runProgram } from './program.mjs';
 import { Server } from './server.mjs';
@@ -32,6 +33,7 @@ export async function load(url) {
   ({ nuid } = await import('@nats-io/nats-core'));
   natsClient = await import('@nats-io/transport-node');
   allstop = await import(url.href);
+  remember(allstop.Call, time);
   globalThis[Symbol.for('allstop:simulation')] = {
     currentCall: allstop.currentCall,
     coordinator: () => allstop.Coordinator.current(),
@@ -41,6 +43,12 @@ export async function load(url) {
   serve(allstop);
   process.on('warning', ({ code, message }) =>
     tell('warning', { code, message: message.slice(0, 200) }),
+  );
+  // It ends the process in which it happens.
+  process.on('unhandledRejection', (error) =>
+    time.place.enter(() => {
+      throw error;
+    }),
   );
 }
 
@@ -124,6 +132,7 @@ class Scene {
   #machines = new Map();
   #nodes = new Map();
   #secret = 'first';
+  #stores = [];
 
   constructor(plan) {
     this.#plan = plan;
@@ -135,6 +144,7 @@ class Scene {
       store.onStored = (stream, { subject, client }) => {
         tell('stored', { stream, subject, by: client?.by });
       };
+      this.#stores.push(store);
       return store;
     };
     const add = (name, address, jetstream) => {
@@ -256,6 +266,7 @@ class Scene {
     const node = this.#nodes.get(name);
     const machine = this.#machines.get(name);
     const leave = async () => {
+      tell('leaves');
       await node.leave();
       await node.close();
       machine.end();
@@ -343,7 +354,12 @@ class Scene {
   }
 
   get sizes() {
-    return { clients: this.#servers.map(({ clients }) => clients) };
+    const kept = this.#stores.flatMap(({ sizes }) => sizes);
+    return {
+      clients: this.#servers.map(({ clients }) => clients),
+      bytes: this.#network.most,
+      kept,
+    };
   }
 }
 

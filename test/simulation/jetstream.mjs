@@ -149,6 +149,16 @@ export class JetStream {
     this.servers.push(server);
   }
 
+  /** What is kept: of each stream how many subjects, messages and consumers it has. */
+  get sizes() {
+    return [...this.streams.values()].map(({ name, replicas, consumers }) => ({
+      stream: name,
+      subjects: Math.max(...[...replicas.values()].map(({ bySubject }) => bySubject.size)),
+      messages: Math.max(...[...replicas.values()].map(({ messages }) => messages.size)),
+      consumers: consumers.size,
+    }));
+  }
+
   /** All that is stored is lost. */
   wipe() {
     for (const stream of this.streams.values()) this.#forget(stream);

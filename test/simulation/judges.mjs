@@ -18,6 +18,18 @@ const RECONNECT_MS = 8_000;
 /** The doctor may take so long to notice. */
 const NOTICE_MS = 6_000;
 
+/** How much a coordinator or node sends at most before the other end has said what has come. */
+const WINDOW_BYTES = 1024 * 1024;
+/** Besides: acknowledgements, pings, looks at keys, reports. */
+const OTHER_BYTES = 128 * 1024;
+/** How many calls a node has at most, running and in advance. */
+const CALLS_OF_A_NODE = 64;
+/** Of each bucket of checkpoints, if the program says nothing else. */
+const KEPT_CHECKPOINTS = 5;
+
+/** A function knows by then that its worker leaves. */
+const HEARD_MS = 1_000;
+
 /** The key that says which run has the cluster. */
 const RUN_KEY = /^\$KV\.allstop_[^.]+\.run$/;
 
@@ -309,6 +321,28 @@ export const judges = {
     });
   },
 
+  /** A function hears that its worker is about to leave, and its call keeps the result. */
+  tellsOfLeaving(history, plan) {
+    const patient = [...callsOf(history).values()].filter(({ isPatient }) => isPatient);
+    return by(history, 'leaves').flatMap(({ place: node, at }) => {
+      if (
+        troubles(history, { steps: plan.steps.filter(({ kind }) => kind !== 'leave') }).length > 0
+      ) {
+        return [];
+      }
+      return patient.flatMap(({ id, begun }) => {
+        const here = begun.find((each) => processOf(each.place) === node && each.at < at);
+        const isOf = (each) => each.id === id && each.place === here?.place;
+        const ended = by(history, 'ends').find(isOf);
+        if (here === undefined || ended?.at <= at) return [];
+        const heard = by(history, 'hears').find(isOf);
+        return heard?.at <= at + HEARD_MS
+          ? []
+          : [`${id} does not hear at ${at} that ${node} leaves`];
+      });
+    });
+  },
+
   /** Some time after the last fault one program has the cluster, and the others know it. */
   hasOneHolder(history, plan) {
     if (areApart(plan)) return [];
@@ -511,6 +545,49 @@ export const judges = {
     // Each has one connection; the last of one that has died may not be given up yet.
     const most = 2 * processes + by(history, 'dies').length + 1;
     return sum > most ? [`${sum} clients of ${processes} processes`] : [];
+  },
+
+  /** No more is on its way to a process, or from it, than the windows of those that it talks to. */
+  keepsWindows(history, plan) {
+    const of = (kind) => plan.steps.filter((step) => step.kind === kind);
+    const isProgram = (name) => of('program').some((step) => step.name === name.split('~')[0]);
+    const sessions = by(history, 'serving').length;
+    return by(history, 'over').flatMap(({ bytes }) =>
+      Object.entries(bytes).flatMap(([name, most]) => {
+        const peers = isProgram(name) ? sessions + of('node').length : of('program').length;
+        const limit = peers * WINDOW_BYTES + OTHER_BYTES;
+        return most > limit ? [`${most} bytes to or from ${name}, which may be ${limit}`] : [];
+      }),
+    );
+  },
+
+  /** Nobody holds what has settled, but calls without their values that a lost node may have still. */
+  forgets(history, plan) {
+    const killed = by(history, 'dies').filter(({ why }) => why === 'a function').length;
+    const most = CALLS_OF_A_NODE * (lossesOf(history, plan) + killed);
+    return by(history, 'keeps').flatMap(({ place, held }) =>
+      Object.entries(held).flatMap(([name, { calls, values }]) => [
+        ...(values > 0 && name === place ? [`${name} holds ${values} values`] : []),
+        ...(calls > most ? [`${name} holds ${calls} calls, not ${most}`] : []),
+      ]),
+    );
+  },
+
+  /** The servers keep a message for each key, the last checkpoints, and nobody's consumer. */
+  storesLittle(history, plan) {
+    const keys = new Set(by(history, 'calls').flatMap(({ key = [] }) => key)).size;
+    const programs = plan.steps.filter(({ kind }) => kind === 'program').length;
+    const lives = programs + by(history, 'dies').length;
+    const mostOf = (stream) => {
+      if (stream.startsWith('KV_allstop_')) return 1;
+      return stream.startsWith('OBJ_') ? 2 * (KEPT_CHECKPOINTS + lives) : keys;
+    };
+    return by(history, 'over').flatMap(({ kept }) =>
+      kept.flatMap(({ stream, messages, consumers }) => [
+        ...(messages > mostOf(stream) ? [`${stream} has ${messages} messages`] : []),
+        ...(consumers > lives ? [`${stream} has ${consumers} consumers`] : []),
+      ]),
+    );
   },
 };
 

@@ -40,6 +40,18 @@ const call = (
   ];
 };
 
+/** What is there at the end. */
+const over = (facts: object = {}): object => ({
+  clients: [2],
+  bytes: { p1: 3_000, n1: 2_000 },
+  kept: [
+    { stream: 'KV_allstop_c', messages: 1, consumers: 0 },
+    { stream: 'KV_results', messages: 1, consumers: 0 },
+    { stream: 'OBJ_checkpoints', messages: 2, consumers: 0 },
+  ],
+  ...facts,
+});
+
 /** All that goes right. `more`: what happens in the middle of it. */
 const history = (...more: Event[]): Event[] => [
   event(0, 'world', 'process', { name: 'n1' }),
@@ -78,11 +90,12 @@ const history = (...more: Event[]): Event[] => [
   event(10_000, 'world', 'calm'),
   event(40_000, 'doc', 'doctor', { from: 39_900, problems: [] }),
   ...call('p1/6', 50_000, 'run', { is: 4 }, { how: 'ok', value: 4 }),
+  event(60_000, 'p1', 'keeps', { held: {} }),
   event(60_000, 'p1', 'is done'),
   event(60_005, 'n1/t1', 'returns', { made: 'd1' }),
   event(60_006, 'n1', 'session-over'),
   event(60_010, 'world', 'exits', { name: 'p1' }),
-  event(60_020, 'world', 'over', { clients: [2] }),
+  event(60_020, 'world', 'over', over()),
 ];
 
 const changed = (what: string, id: string, facts: object): Event[] =>
@@ -166,6 +179,19 @@ const wrong: Record<string, [what: string, history: Event[], plan?: Plan][]> = {
       rivals,
     ],
   ],
+  tellsOfLeaving: [
+    [
+      'a function that is not told that its worker leaves',
+      history(
+        event(200, 'p1', 'calls', { id: 'p1/9', kind: 'run', is: 1, isPatient: true }),
+        event(201, 'n1/t1', 'begins', { id: 'p1/9', attempt: 1 }),
+        event(300, 'n1', 'leaves'),
+        event(4_000, 'n1/t1', 'hears', { id: 'p1/9' }),
+        event(4_001, 'n1/t1', 'ends', { id: 'p1/9' }),
+        event(4_002, 'p1', 'settles', { id: 'p1/9', how: 'ok', value: 1 }),
+      ),
+    ],
+  ],
   writesNothingLost: [
     [
       'a write of a program that knows of its end',
@@ -239,7 +265,65 @@ const wrong: Record<string, [what: string, history: Event[], plan?: Plan][]> = {
     ['an error that nobody caught', history(event(200, 'n1', 'uncaught', { error: 'Error' }))],
     ['a warning', history(event(200, 'p1', 'warning', { message: 'leak' }))],
   ],
-  isBounded: [['clients that stay', history(event(200, 'world', 'over', { clients: [9] }))]],
+  isBounded: [['clients that stay', history(event(200, 'world', 'over', over({ clients: [9] })))]],
+  keepsWindows: [
+    [
+      'more to a program than its nodes may send',
+      history(event(200, 'world', 'over', over({ bytes: { p1: 2_300_000 } }))),
+    ],
+    [
+      'more to a node than one program may send',
+      history(event(200, 'world', 'over', over({ bytes: { n1: 1_300_000 } }))),
+    ],
+  ],
+  forgets: [
+    [
+      'a call at its node',
+      history(event(200, 'p1', 'keeps', { held: { n1: { calls: 1, values: 0 } } })),
+    ],
+    [
+      'a call that has settled',
+      history(event(200, 'p1', 'keeps', { held: { p1: { calls: 1, values: 0 } } })),
+    ],
+    [
+      'the value of one that a lost node may have',
+      history(
+        event(150, 'world', 'dies', { name: 'n1', why: 'kill -9' }),
+        event(200, 'p1', 'keeps', { held: { p1: { calls: 1, values: 1 } } }),
+      ),
+    ],
+    [
+      'more than a lost node can have',
+      history(
+        event(150, 'world', 'dies', { name: 'n1', why: 'kill -9' }),
+        event(200, 'p1', 'keeps', { held: { p1: { calls: 65, values: 0 } } }),
+      ),
+    ],
+  ],
+  storesLittle: [
+    [
+      'two messages of one key',
+      history(event(200, 'world', 'over', over({ kept: [{ stream: 'KV_results', messages: 2 }] }))),
+    ],
+    [
+      'a key of the run that is never overwritten',
+      history(
+        event(200, 'world', 'over', over({ kept: [{ stream: 'KV_allstop_c', messages: 2 }] })),
+      ),
+    ],
+    [
+      'checkpoints that are never removed',
+      history(
+        event(200, 'world', 'over', over({ kept: [{ stream: 'OBJ_checkpoints', messages: 13 }] })),
+      ),
+    ],
+    [
+      'consumers that nobody ends',
+      history(
+        event(200, 'world', 'over', over({ kept: [{ stream: 'KV_allstop_c', consumers: 2 }] })),
+      ),
+    ],
+  ],
   countsRight: [
     ['an update that is lost', changed('read', 'p1/r', { value: 0 })],
     ['an update that counts twice', changed('read', 'p1/r', { value: 2 })],

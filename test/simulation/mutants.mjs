@@ -201,6 +201,60 @@ export const mutants = {
       },
     ],
   },
+  'leaves in silence': {
+    what: 'functions are not told that their worker leaves',
+    changes: [
+      {
+        file: 'nats/node/node-session.ts',
+        from: 'this.#pool?.leave();\n    this.#post',
+        to: 'this.#post',
+      },
+    ],
+  },
+  'no window': {
+    what: 'all that is sent is on its way at once',
+    changes: [
+      {
+        file: 'nats/wire/reliable-channel.ts',
+        from: 'return this.#unacked.length < WINDOW_FRAMES && this.#unackedBytes + bytes <= windowBytes;',
+        to: 'return true;',
+      },
+    ],
+  },
+  'sent again': {
+    what: 'what is on a slow way is sent again and again',
+    changes: [
+      {
+        file: 'nats/wire/reliable-channel.ts',
+        from: 'this.#askMs = Math.min(this.#askMs * 2, LONGEST_ASK_MS);',
+        to: 'for (const { frame } of this.#unacked) this.#send(frame);',
+      },
+    ],
+  },
+  'values stay': {
+    what: 'a call that a lost node may have keeps its value',
+    changes: [{ file: 'pool/queue/call.ts', from: 'this.#life = TOLD;', to: '' }],
+  },
+  'calls stay': {
+    what: 'a node keeps the calls that have ended',
+    changes: [
+      {
+        file: 'nats/node/received-calls.ts',
+        from: 'if (id !== undefined) this.#calls.delete(id);',
+        to: '',
+      },
+    ],
+  },
+  'all checkpoints': {
+    what: 'older checkpoints are not removed',
+    changes: [
+      {
+        file: 'cluster/checkpoint.ts',
+        from: 'const old = files.slice(0, Math.max(0, files.length + 1 - this.#keep));',
+        to: 'const old = files.slice(0, 0);',
+      },
+    ],
+  },
   'two records': {
     what: 'a worker keeps its own stop, whichever was first',
     changes: [

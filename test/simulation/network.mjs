@@ -59,6 +59,8 @@ export class Network {
   #servers = new Map();
   #ways = new Map();
   #latencyMs;
+  /** By the name of a client's place: the most bytes that were on their way to or from it at once. */
+  most = {};
 
   /** @param clock - `now()`, and `later(ms, fn)`, which returns what cancels the call */
   constructor({ clock, random = Math.random, latencyMs = 0.2 }) {
@@ -123,21 +125,38 @@ class Connection {
   #isOver = false;
   /** Takes back that the connection ends with its place. */
   #forget;
+  #network;
+  #name;
+  /** How many bytes are on their way: sent, and not there yet. */
+  #sent = 0;
+  #coming = 0;
 
   /** @param listener - `onData`, `onClose`, called in the client's place */
   constructor(network, { host, name }, server, listener) {
     const { bind = (fn) => fn, onDeath } = network.clock;
+    this.#network = network;
+    this.#name = name;
     this.#there = network.way(host, server);
     this.#back = network.way(server, host);
     const { onData, onClose } = listener;
     this.#listener = { onData: bind(onData), onClose: bind(onClose) };
     this.#forget = onDeath?.(() => this.close());
-    const send = (bytes) => this.#back.carry(bytes.length, () => this.#arrive(bytes));
+    const send = (bytes) => {
+      this.#coming += bytes.length;
+      this.#note(this.#coming);
+      this.#back.carry(bytes.length, () => this.#arrive(bytes));
+    };
     const close = () => this.#back.carry(0, () => this.#closeHere());
     this.#client = server.connect({ send, close, by: name });
   }
 
+  #note(bytes) {
+    const { most } = this.#network;
+    most[this.#name] = Math.max(most[this.#name] ?? 0, bytes);
+  }
+
   #arrive(bytes) {
+    this.#coming -= bytes.length;
     if (!this.#isOver) this.#listener.onData(bytes);
   }
 
@@ -149,7 +168,13 @@ class Connection {
   }
 
   send(bytes) {
-    if (!this.#isOver) this.#there.carry(bytes.length, () => this.#client.receive(bytes));
+    if (this.#isOver) return;
+    this.#sent += bytes.length;
+    this.#note(this.#sent);
+    this.#there.carry(bytes.length, () => {
+      this.#sent -= bytes.length;
+      this.#client.receive(bytes);
+    });
   }
 
   /** The client ends the connection; the server hears of it later. */

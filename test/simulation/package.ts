@@ -12,6 +12,7 @@ export { binding } from '../../lib/native/native.ts';
 export { checkConnectionOptions } from '../../lib/nats/connection/connection-options.ts';
 export * from '../../lib/nats/index.ts';
 export { ClusterNode } from '../../lib/nats/node/node.ts';
+export { Call } from '../../lib/pool/queue/call.ts';
 export { callsAreAsked } from '../../lib/pool/worker/call-store.ts';
 export const runClusterThread = (settings: WorkerSettings): Promise<void> =>
   run(settings, workerVariables);

@@ -169,7 +169,7 @@ const acts = {
       kind: 'adds',
       at: 1_000,
       count: dice.number(5, 30),
-      everyMs: 50,
+      everyMs: dice.one([50, 1_000]),
       ms: dice.one([20, 1_500]),
     });
     if (dice.is(0.5)) {
@@ -185,6 +185,7 @@ const acts = {
   /** Nodes leave in order, and new ones come; perhaps there is none for a while. */
   scale({ dice, around: { nodes }, steps, works: own }) {
     own.push({ kind: 'calls', at: 500, count: 60, everyMs: 500, ms: 100 });
+    if (dice.is(0.5)) own.push({ kind: 'patient', at: 1_000, count: 12, everyMs: 900, ms: 6_000 });
     const leaving = dice.is(0.4) ? nodes : nodes.slice(0, dice.number(1, nodes.length + 1));
     const at = dice.number(5_000, 15_000);
     for (const name of leaving) steps.push({ kind: 'leave', name, at: at + dice.number(0, 3_000) });
@@ -260,6 +261,21 @@ const acts = {
       const cut = { kind: 'cut', at: at - dice.number(0, 400), from: 'l1', to: 's1' };
       steps.push({ ...cut, ms: dice.number(500, 10_000) });
     }
+  },
+
+  /** Values that are larger than what may be on its way at once, over links of which some are slow. */
+  bulk(scene) {
+    const { dice, around, steps, works: own } = scene;
+    const bytes = dice.one([100_000, 700_000, 3_000_000]);
+    const count = dice.number(3, Math.ceil(Math.min(40, 20_000_000 / bytes)));
+    const work = { count, everyMs: dice.one([0, 100]), ms: dice.one([1, 500]), bytes };
+    own.push({ kind: 'bulk', at: dice.number(500, 9_000), ...work });
+    for (let left = dice.number(0, 4); left > 0; left -= 1) {
+      const [from, to] = [dice.one(around.machines), dice.one(around.servers)];
+      const ms = dice.number(1_000, 20_000);
+      steps.push({ kind: 'slow', at: someTime(dice), from, to, by: { bytesPerMs: 200 }, ms });
+    }
+    storm(scene, 2, ['crash', 'freeze', 'cut', 'serverCrash']);
   },
 
   /** Some nodes have a resource, or none has. */

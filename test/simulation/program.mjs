@@ -1,10 +1,13 @@
 /** The program of the simulation: it calls functions of the cluster, and tells what came of it. */
 
 import { tell } from './history.mjs';
+import { remembered } from './memory.mjs';
 import { stopsOf } from './workers.mjs';
 
 const PROBE_MS = 1_000;
 const KEYED_MS = 100;
+/** By then nothing is left of what has settled. */
+const SETTLED_MS = 2_000;
 
 /** What an error says. */
 const facts = (error) => ({
@@ -58,7 +61,9 @@ class Program {
   async #every(count, everyMs, make) {
     const all = [];
     for (let at = 0; at < count && !this.#isOver; at += 1) {
-      all.push(make(at));
+      const made = make(at);
+      made.catch(() => {}); // it may fail before all are awaited
+      all.push(made);
       if (everyMs > 0) await this.#time.sleep(everyMs);
     }
     await Promise.all(all);
@@ -69,6 +74,31 @@ class Program {
       this.#call('run', (id) => this.#cluster.run(name, [{ id, number, ms }], options), {
         is: number * number,
       }),
+    );
+  }
+
+  /** Functions that end when their worker leaves. */
+  async patient({ count, everyMs, ms }) {
+    await this.#every(count, everyMs, (number) =>
+      this.#call('run', (id) => this.#cluster.run('patient', [{ id, number, ms }]), {
+        is: number,
+        isPatient: true,
+      }),
+    );
+  }
+
+  /** Functions that are given so many bytes, and give them back. */
+  async bulk({ count, everyMs, ms, bytes }) {
+    await this.#every(count, everyMs, (number) =>
+      this.#call(
+        'run',
+        async (id) => {
+          const sent = new Uint8Array(bytes).fill(number);
+          const back = await this.#cluster.run('echo', [{ id, ms, bytes: sent }]);
+          return back.length === bytes && back.at(-1) === number % 256 ? number : undefined;
+        },
+        { is: number },
+      ),
     );
   }
 
@@ -261,6 +291,8 @@ class Program {
       }),
     );
     if (this.#isStopped && !this.#isLost) await this.#join();
+    await this.#time.sleep(SETTLED_MS);
+    tell('keeps', { held: remembered() });
     tell('is done', { isLost: this.#isLost });
   }
 

@@ -7,6 +7,7 @@
  *   node test/simulation/run.mjs --story NAME                one plan of stories.mjs
  *   node test/simulation/run.mjs --mutants                   which story or seed finds each planted fault
  *   node test/simulation/run.mjs --mutants --mutant NAME     which finds this one
+ *   node test/simulation/run.mjs --mutants --seeds-only      which seed does, without the stories
  *
  * A violation is shown with the shortest plan that still has it, and with its history.
  */
@@ -32,6 +33,7 @@ const { values } = parseArgs({
     show: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
     mutant: { type: 'string' },
+    'seeds-only': { type: 'boolean', default: false },
     story: { type: 'string' },
   },
 });
@@ -70,7 +72,7 @@ async function runMutants(names) {
       if (result.violations.length > 0 && !(found?.seed < result.seed)) found = result;
       return found === undefined;
     };
-    await run(url, Object.keys(stories), look);
+    if (!values['seeds-only']) await run(url, Object.keys(stories), look);
     const isKnown = found !== undefined;
     if (!isKnown) {
       await run(url, seedsFrom(Number(values.seed), Number(values.seeds ?? MOST_SEEDS)), look);

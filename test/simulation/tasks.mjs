@@ -25,6 +25,33 @@ export async function square({ id, number, ms, needs }) {
   return number * number;
 }
 
+/** Takes `ms`, or less if its worker is about to leave. */
+export async function patient({ id, number, ms }) {
+  const { attempt, signal, leaving } = currentCall();
+  tell('begins', { id, attempt });
+  await new Promise((resolve) => {
+    setTimeout(resolve, ms);
+    signal.addEventListener('abort', resolve);
+    const hear = () => {
+      tell('hears', { id });
+      resolve();
+    };
+    if (leaving.aborted) hear();
+    leaving.addEventListener('abort', hear);
+  });
+  tell('ends', { id, attempt });
+  return number;
+}
+
+/** Takes `ms`, and gives back the bytes. */
+export async function echo({ id, ms, bytes }) {
+  const { attempt, signal } = currentCall();
+  tell('begins', { id, attempt });
+  await sleep(ms, signal);
+  tell('ends', { id, attempt });
+  return bytes;
+}
+
 /** Fails after `ms`. */
 export async function fail({ id, ms }) {
   const { attempt, signal } = currentCall();
