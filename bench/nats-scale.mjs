@@ -1,6 +1,7 @@
 /**
  * How much load a coordinator and a NATS server carry with 10, 100 and 1,000 workers, most of them
- * virtual (virtual-workers.mjs). Run by `node --expose-gc bench/nats-scale.mjs`; prints a table for docs/nats-design.md.
+ * virtual (virtual-workers.mjs), and what a call takes that waits. Run by
+ * `node --expose-gc bench/nats-scale.mjs`, each night, too; prints the tables of docs/nats-design.md.
  */
 
 import { cpuUsage } from 'node:process';
@@ -13,6 +14,7 @@ import { median } from './statistics.mjs';
 
 const COUNTS = [10, 100, 1_000];
 const PER_PROCESS = 250;
+const QUEUED = 50_000;
 const module = new URL('nats-tasks.mjs', import.meta.url);
 const path = fileURLToPath(module);
 const workers = fileURLToPath(new URL('nats-peers/virtual-workers.mjs', import.meta.url));
@@ -79,12 +81,45 @@ for (const count of COUNTS) {
     child.kill();
   }
 }
-const columns = Object.keys(rows[0]);
-const line = (cells) => `| ${cells.join(' | ')} |`;
-const table = [
-  line(columns),
-  line(columns.map(() => '---:')),
-  ...rows.map((row) => line(Object.values(row))),
+
+/** How many bytes a call takes that waits, since no worker is there. */
+async function bytesOfQueued(make) {
+  const coordinator = new ClusterCoordinator(
+    new NatsStrategy({ module, servers, cluster: 'scale-queued', minWorkers: 0 }),
+    { maxQueued: QUEUED },
+  );
+  await coordinator.ready();
+  const before = heapUsed();
+  for (let index = 0; index < QUEUED; index++) {
+    await make(coordinator, index);
+    if (index % 1_000 === 0) await sleep(0);
+  }
+  while (coordinator.stats().queued < QUEUED) await sleep(10);
+  const bytes = (heapUsed() - before) / QUEUED;
+  coordinator.close().catch(() => {});
+  return Math.round(bytes);
+}
+
+const queued = [
+  {
+    call: '`run`',
+    bytes: await bytesOfQueued((coordinator, index) => {
+      coordinator.run('add', [index, 1]).catch(() => {});
+    }),
+  },
+  {
+    call: '`schedule`',
+    bytes: await bytesOfQueued(async (coordinator, index) => {
+      await coordinator.schedule('add', [index, 1]);
+    }),
+  },
 ];
-process.stdout.write(`${table.join('\n')}\n`);
+
+const line = (cells) => `| ${cells.join(' | ')} |`;
+const tableOf = (all) => {
+  const columns = Object.keys(all[0]);
+  const rule = line(columns.map(() => '---:'));
+  return [line(columns), rule, ...all.map((row) => line(Object.values(row)))].join('\n');
+};
+process.stdout.write(`${tableOf(rows)}\n\n${tableOf(queued)}\n`);
 process.exit();

@@ -80,7 +80,12 @@ function virtualWorker() {
     });
     post({ kind: 'results', results });
   };
-  nats.subscribe(`${prefix}.who`, { callback: hello });
+  // Coordinators also say there, again and again, that they live.
+  nats.subscribe(`${prefix}.who`, {
+    callback(_, message) {
+      if (message.json().kind === 'who') hello();
+    },
+  });
   nats.subscribe(`${prefix}.node.${node}`, {
     callback(_, message) {
       const control = message.json();

@@ -3,6 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { connect } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import { expect, it } from 'vitest';
@@ -24,11 +25,22 @@ it('virtual workers join, and run what they are sent', async () => {
     minWorkers: 3,
   });
   const cluster = new ClusterCoordinator(strategy);
+  const nats = await connect({ servers: server.address });
   try {
     await cluster.ready({ timeoutMs: 10_000 });
-    const sums = Array.from({ length: 20 }, (_, n) => cluster.run('add', [n, 1]));
-    expect(await Promise.all(sums)).toEqual(Array.from({ length: 20 }, (_, n) => n + 1));
+    const work = async (): Promise<void> => {
+      const sums = Array.from({ length: 20 }, (_, n) => cluster.run('add', [n, 1]));
+      expect(await Promise.all(sums)).toEqual(Array.from({ length: 20 }, (_, n) => n + 1));
+    };
+    await work();
+    // They are there still when the coordinator has said again that it lives.
+    for await (const said of nats.subscribe('allstop.c.who')) {
+      if (said.json<{ kind: string }>().kind === 'alive') break;
+    }
+    await work();
+    await expect.poll(() => cluster.stats().engine?.['nodesLost']).toBe(0);
   } finally {
+    await nats.close();
     await cluster.close();
     workers.kill();
     await server.close();
