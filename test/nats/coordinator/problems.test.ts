@@ -163,6 +163,18 @@ const problems: Record<string, Problem> = {
       .catch(ignore);
     scene.spawn({ module, task: 0, setup: 'open' });
   },
+  'the run was stopped': async () => {
+    scene = await NatsScene.open();
+    const cluster = await scene.start(1);
+    cluster.coordinator.requestStop(new RangeError('boom'));
+    ending.push(() => cluster.coordinator.join().catch(ignore));
+  },
+  'a function fails, and is tried again': async () => {
+    scene = await NatsScene.open();
+    const cluster = await scene.start(1);
+    const again = { retryOn: () => true, retryDelayMs: 600_000 };
+    cluster.run('fail', ['no such file'], again).catch(ignore);
+  },
   'two coordinators in two JetStreams': async () => {
     const { scene: both, hub, leaf } = await NatsScene.openHubAndLeaf({ ownDomains: true });
     scene = both;
