@@ -62,6 +62,14 @@ export function messageOf(value: unknown): string {
   return message ?? attempt(() => String(value)) ?? typeof value;
 }
 
+/** What people read of an error that the program's code has thrown: its class, too, if that says more. */
+export function namedMessageOf(value: unknown): string {
+  const name = isObject(value) ? textOf(fieldOf(value, 'name')) : undefined;
+  const isOurs = String(codeOf(value)).startsWith('ERR_ALLSTOP');
+  const saysMore = name !== undefined && name !== '' && name !== 'Error' && !isOurs;
+  return saysMore ? `${name}: ${messageOf(value)}` : messageOf(value);
+}
+
 /** The `code` of a thrown value, if the code is a string or a number. */
 export function codeOf(value: unknown): string | number | undefined {
   const code = fieldOf(value, 'code');

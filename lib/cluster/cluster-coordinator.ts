@@ -1,7 +1,7 @@
 /** The public class ClusterCoordinator: a pool, and what TensorFlow has beside it. */
 
 import { throwIfAborted } from '../base/abort.ts';
-import { clusterClosed, DeadlineExceededError, InvalidArgumentError } from '../errors/errors.ts';
+import { DeadlineExceededError, InvalidArgumentError, poolClosed } from '../errors/errors.ts';
 import { CallPool } from '../pool/call-pool.ts';
 import { checkWaitOptions, type WaitOptions } from '../pool/calls/call-options.ts';
 import { shownName } from '../pool/calls/calls.ts';
@@ -222,7 +222,7 @@ export class ClusterCoordinator<M extends object = any> extends CallPool<M> {
   ): Promise<Variable<Widened<T>>> {
     checkVariableOptions(name, options);
     const { core, store } = this.#parts;
-    if (core.isClosing) throw clusterClosed();
+    if (core.isClosing) throw poolClosed('cluster');
     const variable = await core.wait(store.variable(name, initial, options));
     return variable as unknown as Variable<Widened<T>>;
   }

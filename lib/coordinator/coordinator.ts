@@ -386,7 +386,7 @@ export class Coordinator implements AsyncDisposable {
     throw new FailedPreconditionError(
       this.#attachment.native.isClearable()
         ? 'A child cannot clear its stop while its parent is stopped'
-        : 'The coordinator of a cluster or of a forked process cannot be cleared: what its stop has ended does not come back',
+        : 'The coordinator of a pool, a cluster or a forked process cannot be cleared: what its stop has ended does not come back',
     );
   }
 

@@ -183,6 +183,25 @@ for (const [name, errorClass] of errorClasses) {
   });
 }
 
-/** The error of what is asked of a cluster that the program has closed. */
-export const clusterClosed = (): FailedPreconditionError =>
-  new FailedPreconditionError('The cluster is closed: make a new one');
+/** Errors by which a pool or a cluster says that the program closes it. */
+const ofClose = new WeakSet<object>();
+
+function byClose<E extends Error>(error: E): E {
+  ofClose.add(error);
+  return error;
+}
+
+/** Whether a pool or cluster was asked for something while it was closed, or has cancelled it so. */
+export const isOfClose = (error: unknown): boolean => error instanceof Error && ofClose.has(error);
+
+/** The error of what is asked of a pool that the program has closed. `what`: pool or cluster. */
+export const poolClosed = (what: string): FailedPreconditionError =>
+  byClose(new FailedPreconditionError(`The ${what} is closed: make a new one`));
+
+/** The error of a call that comes while earlier calls may still end. */
+export const poolClosing = (what: string): FailedPreconditionError =>
+  byClose(new FailedPreconditionError(`The ${what} is closing`));
+
+/** The error of a call that had not ended when the pool was closed. */
+export const cancelledByClose = (what: string): CancelledError =>
+  byClose(new CancelledError(`The ${what} was closed`));

@@ -9,6 +9,8 @@ import { importing, type ReadinessReport } from '../errors/phases.ts';
 const NO_WORKER_MS = 10_000;
 
 export type NoWorkerOptions = {
+  /** 'pool' or 'cluster'. */
+  poolName: string;
   report: () => ReadinessReport;
   /** How many calls are queued; 0 if the cluster runs nothing more. */
   waiting: () => number;
@@ -57,10 +59,10 @@ export class NoWorkerWarning {
     if (waiting === 0) return;
     this.#hasWarned = true;
     const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`;
-    const text = `${calls}, and no worker of the cluster has been ready for ${NO_WORKER_MS / 1_000} s`;
+    const text = `${calls}, and no worker of the ${this.#options.poolName} has been ready for ${NO_WORKER_MS / 1_000} s`;
     const why = reasonOf(this.#options.report());
     process.emitWarning(why === '' ? text : `${text}. ${why}`, {
-      type: 'ClusterWarning',
+      type: 'NoWorkerWarning',
       code: 'ALLSTOP_NO_WORKER',
     });
   }

@@ -18,7 +18,12 @@ import { within } from '../base/timer.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { counted } from '../coordinator/words.ts';
-import { CancelledError, clusterClosed, FailedPreconditionError } from '../errors/errors.ts';
+import {
+  cancelledByClose,
+  FailedPreconditionError,
+  poolClosed,
+  poolClosing,
+} from '../errors/errors.ts';
 import { beginCallEvents } from '../events/timeline/call-events.ts';
 import { Calls, type CallsHost } from './calls/calls.ts';
 import { FunctionStatistics } from './function-stats.ts';
@@ -125,10 +130,11 @@ export class PoolCore<E extends Engine = Engine> {
       );
     }
     const { module, definition } = strategy;
-    refuseOwnModule(module);
+    const name = extend === undefined ? 'pool' : 'cluster'; // in messages
+    refuseOwnModule(module, name);
     this.#pool = pool;
     this.functions = new ModuleExports(module);
-    const coordinator = clusterCoordinator(undefined, parent);
+    const coordinator = clusterCoordinator(name, undefined, parent);
     this.coordinator = coordinator;
     this.queue = new CallQueue<Call>(maxQueued, maxQueuedBytes, {
       onWork: () => this.#engine.wake(),
@@ -173,6 +179,7 @@ export class PoolCore<E extends Engine = Engine> {
       },
     );
     this.#noWorker = new NoWorkerWarning({
+      poolName: name,
       report: () => this.#engine.report(),
       waiting: () => (this.rules.isOver ? 0 : this.queue.queued),
     });
@@ -257,6 +264,7 @@ export class PoolCore<E extends Engine = Engine> {
     throwIfAborted(signal);
     await this.wait(
       whenReady({
+        poolName: this.coordinator.name,
         report: () => {
           const report = this.#engine.report();
           // A worker that was not sent a data set yet reports that it is ready.
@@ -282,7 +290,8 @@ export class PoolCore<E extends Engine = Engine> {
     const over = this.#whyNeverReady();
     if (over !== undefined) {
       const { why, cause, isStop } = over;
-      const error = new FailedPreconditionError(`The cluster cannot be resized: ${why}`, { cause });
+      const text = `The ${this.coordinator.name} cannot be resized: ${why}`;
+      const error = new FailedPreconditionError(text, { cause });
       throw isStop === true ? attachmentOf(this.coordinator).signal.interrupted(error) : error;
     }
     const resized = this.#engine.resize(workers);
@@ -365,7 +374,7 @@ export class PoolCore<E extends Engine = Engine> {
     const ended = this.queue.end?.why;
     if (ended !== undefined || !this.coordinator.shouldStop()) return ended;
     const cause = this.coordinator.stopRecord?.error;
-    return { why: 'the cluster was stopped', cause, isStop: true };
+    return { why: `the ${this.coordinator.name} was stopped`, cause, isStop: true };
   }
 
   /** Called after a stop: drops the queued calls and cancels those in flight. */
@@ -378,7 +387,7 @@ export class PoolCore<E extends Engine = Engine> {
   /** Resolves when nothing is left to run, when the pool is over, or after `drainMs`. */
   async #drain(drainMs: number): Promise<void> {
     this.#drained ??= this.resolver.after(async () => {
-      this.queue.close({ refusal: new FailedPreconditionError('The cluster is closing') });
+      this.queue.close({ refusal: poolClosing(this.coordinator.name) });
       this.changes.notify();
       await this.#untilEmpty();
     });
@@ -408,10 +417,11 @@ export class PoolCore<E extends Engine = Engine> {
 
   async #close(): Promise<void> {
     this.#hook?.[Symbol.dispose]();
-    const error = new CancelledError('The cluster was closed');
+    const { name } = this.coordinator;
+    const error = cancelledByClose(name);
     const dropped = { state: 'cancelled', value: error } as const;
-    const why = { why: 'the cluster is closed', cause: undefined };
-    this.rules.end({ refusal: clusterClosed(), dropped, why }, error);
+    const why = { why: `the ${name} is closed`, cause: undefined };
+    this.rules.end({ refusal: poolClosed(name), dropped, why }, error);
     await this.wait(this.changes.until(() => this.queue.size === 0));
     this.#extension.close();
     await this.calls.kept?.settled(); // what is being stored asks the engine

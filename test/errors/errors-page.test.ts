@@ -22,7 +22,7 @@ const errors = Object.values(allstop).filter(
 );
 
 describe('the error classes', () => {
-  it.each(['cluster', 'nats', 'testing', 'sqlite', 'http'])(
+  it.each(['cluster', 'pool', 'nats', 'testing', 'sqlite', 'http'])(
     'are exported by allstop/%s',
     async (entry) => {
       const exported = (await import(`allstop/${entry}`)) as Record<string, unknown>;
@@ -51,9 +51,9 @@ describe('docs/errors.md', () => {
   );
 
   it.each(texts)('has a message of the code: %s', (text) => {
-    // A word in capitals stands for what the code puts in, as does the kind of thread or the method.
+    // A word in capitals stands for what the code puts in, as does 'pool', the kind of thread or the method.
     const parts = text
-      .split(/'?\b(?:NAME|N)\b'?|^enqueue|^The (?:thread|looper) /)
+      .split(/'?\b(?:NAME|N)\b'?|^enqueue|^The (?:thread|looper|pool) |(?<= makes a )pool/)
       .map((part) => part.trim())
       .filter((part) => part.length > 8);
     expect(parts.length).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 /** The variables whose values are in this process. */
 
-import { clusterClosed, InvalidArgumentError } from '../../errors/errors.ts';
+import { InvalidArgumentError, poolClosed } from '../../errors/errors.ts';
 import type { NativeArray, NativeVariable, NativeVariables } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
@@ -41,7 +41,7 @@ type Entry = {
 const PUBLISHED_BYTES = 64 * 1024;
 
 const refuse = (): never => {
-  throw clusterClosed();
+  throw poolClosed('cluster');
 };
 
 export class ClusterVariables implements VariableStore, VariableSource {

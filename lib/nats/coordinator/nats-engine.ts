@@ -15,7 +15,7 @@ import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import type { VariableStore } from '../../cluster/variables/variable-store.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import { clusterClosed } from '../../errors/errors.ts';
+import { poolClosed } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport, WorkerStart } from '../../errors/phases.ts';
 import type { Call } from '../../pool/queue/call.ts';
 import type { Placement } from '../../pool/queue/lines/placement.ts';
@@ -247,7 +247,7 @@ export class NatsEngine implements Engine {
     this.#nodes.stop(true);
     this.#addressChecks.close();
     this.#dispatcher.hold(false);
-    this.#leadership.end({ phase: 'closed' }, clusterClosed());
+    this.#leadership.end({ phase: 'closed' }, poolClosed('cluster'));
     await this.#nodes.close();
     attachmentOf(this.#host.coordinator).workers.delete(this);
     await this.#leadership.close();

@@ -133,7 +133,7 @@ export class NodeSession extends NodeHost {
   constructor(options: NodeSessionOptions, listener: NodeSessionListener) {
     const { job, task, slots, maxFrameBytes, cancelGraceMs, retries } = options;
     const { module, setup, teardown } = options;
-    const coordinator = clusterCoordinator({ job, index: task });
+    const coordinator = clusterCoordinator('cluster', { job, index: task });
     const variables = new NodeVariables((id, request) => {
       const [operation, name, call, ...rest] = request;
       const known = this.calls.idOf(call) ?? 0;

@@ -55,9 +55,9 @@ import type {
   VariableStore,
 } from '../../cluster/variables/variable-store.ts';
 import {
-  clusterClosed,
   FailedPreconditionError,
   InvalidArgumentError,
+  poolClosed,
   UnavailableError,
 } from '../../errors/errors.ts';
 import type { EngineReadiness } from '../../errors/phases.ts';
@@ -325,7 +325,7 @@ export class ParameterServers implements VariableStore {
   }
 
   close(): void {
-    this.fail(clusterClosed());
+    this.fail(poolClosed('cluster'));
   }
 
   /** No operation is possible any more: a server is lost, or the cluster has failed. */

@@ -114,7 +114,7 @@ export class Calls {
   checkKeeps(): KeptResults {
     if (this.kept !== undefined) return this.kept;
     throw new FailedPreconditionError(
-      'A key needs a place where results are kept: new ClusterCoordinator(strategy, { results: new FileResults(directory) })',
+      'A key needs a place where results are kept: the option results, with new FileResults(directory) of allstop/cluster',
     );
   }
 

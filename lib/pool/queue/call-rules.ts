@@ -336,7 +336,9 @@ export class CallRules implements ClusterHost {
  * `cause` becomes the error of the stop, else an AbortError.
  */
 export const stopError = (coordinator: Coordinator): Error =>
-  attachmentOf(coordinator).signal.interrupted(new CancelledError('The cluster was stopped'));
+  attachmentOf(coordinator).signal.interrupted(
+    new CancelledError(`The ${coordinator.name} was stopped`),
+  );
 
 const isAbort = (value: unknown): boolean =>
   value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);

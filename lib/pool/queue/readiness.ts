@@ -12,6 +12,8 @@ import type { ChangeListeners } from './change-listeners.ts';
 export type NeverReady = { why: string; cause: unknown; isStop?: boolean; error?: Error };
 
 export type ReadyWait = {
+  /** 'pool' or 'cluster'. */
+  poolName: string;
   report: () => ReadinessReport;
   whyNever: () => NeverReady | undefined;
   /** Marks an error as an echo of the stop. */
@@ -44,7 +46,7 @@ export function whenReady(options: ReadyWait): Promise<void> {
       const found = report();
       const cause = never?.cause;
       const fields = cause === undefined ? { report: found } : { cause, report: found };
-      const error = new ClusterNotReadyError(describe(why, found), fields);
+      const error = new ClusterNotReadyError(describe(options.poolName, why, found), fields);
       // Its own frames are those of a timer or a message: they say nothing about the program.
       error.stack = `${error.name}: ${error.message}${framesOf(asked)}`;
       const thrown = never?.isStop === true ? interrupted(error) : error;
@@ -87,8 +89,9 @@ const MOST_SHOWN = 10;
  * since when, why, what to do.
  *
  * @param why - continues "The cluster is not ready"
+ * @param pool - pool or cluster
  */
-function describe(why: string, { engine, tasks }: ReadinessReport): string {
+function describe(pool: string, why: string, { engine, tasks }: ReadinessReport): string {
   const blocking = tasks.filter(({ ready }) => !ready);
   const shown = blocking.slice(0, MOST_SHOWN);
   const names = shown.map(({ job, task, phase }) => `${job}:${task} ${phase}`);
@@ -103,7 +106,7 @@ function describe(why: string, { engine, tasks }: ReadinessReport): string {
       (task) => `${nameOf(task)}, ${task.phase} ${agoOf(task.since)}${reasonOf(explained(task))}`,
     ),
   ];
-  return [`The cluster is not ready${why}${which}`, ...details].join('\n  ');
+  return [`The ${pool} is not ready${why}${which}`, ...details].join('\n  ');
 }
 
 /** The cause of a task, or why one without a cause is still starting. */

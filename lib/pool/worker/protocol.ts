@@ -12,6 +12,8 @@ import type { VariableSettings } from './variables.ts';
 export type WorkerSettings = ModuleHooks &
   VariableSettings & {
     kind: 'cluster';
+    /** The name of the pool's coordinator. */
+    poolName: string;
     module: string;
     job: string;
     index: number;

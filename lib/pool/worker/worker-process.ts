@@ -1,6 +1,6 @@
 /**
- * The main function of a cluster's worker process. The parent's stop, its end or that of its thread
- * which made the cluster, and the cancellation of a function come twice: to a native thread
+ * The main function of a pool's worker process. The parent's stop, its end or that of its thread
+ * which made the pool, and the cancellation of a function come twice: to a native thread
  * (listenToParent), so that a function that computes sees them, and to the event loop.
  */
 
@@ -35,7 +35,7 @@ export async function runClusterProcess(
   const parent = process.ppid;
   // A busy event loop would not see 'disconnect'; this ends the process all the same.
   endWithParent(ORPHAN_GRACE_MS);
-  const coordinator = clusterCoordinator(settings);
+  const coordinator = clusterCoordinator(settings.poolName, settings);
   const cancelled = new CancelledCalls(settings.concurrency);
   if (settings.down !== undefined) {
     const { native } = attachmentOf(coordinator);
@@ -64,7 +64,7 @@ export async function runClusterProcess(
     // end with the loop, before it has heard of it. A function may also have closed the channel
     // itself: then the parent lives on, and waits for the end of this process.
     setTimeout(() => process.exit(), ORPHAN_GRACE_MS);
-    const gone = `The parent process ${parent}, or its thread that made this cluster, has ended`;
+    const gone = `The parent process ${parent}, or its thread that made this ${coordinator.name}, has ended`;
     if (!coordinator.shouldStop()) coordinator.requestStop(new UnavailableError(gone));
     stops.end();
   };

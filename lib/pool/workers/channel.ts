@@ -3,9 +3,10 @@
 import type { ChildProcess, ForkOptions } from 'node:child_process';
 import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import { builtin } from '../../base/builtins.ts';
-import { messageOf } from '../../base/thrown-value.ts';
+import { namedMessageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
+import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { causeOfDeath, forgetWorker } from '../../coordinator/threads/causes-of-death.ts';
 import { openLine } from '../../coordinator/threads/fork-line.ts';
 import { execArgvOfFile, startWorker, workerEntry } from '../../coordinator/threads/workers.ts';
@@ -160,7 +161,7 @@ export type WorkerOptions = ModuleHooks & {
 };
 
 function goneError(what: string, how: string, cause: unknown, fields: object): Error {
-  const because = cause === undefined ? '' : `: ${messageOf(cause)}`;
+  const because = cause === undefined ? '' : `: ${namedMessageOf(cause)}`;
   const error = new UnavailableError(
     `${what} ${how}${because}`,
     cause === undefined ? {} : { cause },
@@ -168,10 +169,14 @@ function goneError(what: string, how: string, cause: unknown, fields: object): E
   return Object.assign(error, fields);
 }
 
-function settingsOf(options: WorkerOptions, job: string, index: number): WorkerSettings {
+function settingsOf(
+  options: WorkerOptions,
+  { job, index }: WorkerName,
+  { name }: Coordinator,
+): WorkerSettings {
   const { module, setup, teardown, concurrency = 1, recycle } = options;
   const own = { module: module.href, setup, teardown, concurrency, heapMb: recycle?.heapMb };
-  return { kind: 'cluster', job, index, ...own };
+  return { kind: 'cluster', poolName: name, job, index, ...own };
 }
 
 /** The number of claims: each call that was sent has one. */
@@ -190,7 +195,7 @@ export function startThread(
   const length = claimsOf(options);
   const words = new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
   const workerData: WorkerSettings = {
-    ...settingsOf(options, job, index),
+    ...settingsOf(options, { job, index }, coordinator),
     words,
     workerData: options.workerData,
   };
@@ -254,15 +259,15 @@ export function startThread(
 }
 
 /**
- * An environment variable that counts how deep clusters of processes are nested, so that a
- * module which makes a cluster when it is imported does not start processes without end.
+ * An environment variable that counts how deep pools of processes are nested, so that a
+ * module which makes a pool when it is imported does not start processes without end.
  */
 const DEPTH_VARIABLE = 'ALLSTOP_CLUSTER_DEPTH';
 const MAX_DEPTH = 3;
 
 /**
  * `fork` starts `process.execPath`. In a single executable application that is the application
- * itself, which would make this cluster again, and so on.
+ * itself, which would make this pool again, and so on.
  */
 function refuseSingleExecutable(): void {
   if (!process.getBuiltinModule?.('node:sea')?.isSea?.()) return;
@@ -275,7 +280,7 @@ function environmentOfChild(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const depth = Number(process.env[DEPTH_VARIABLE] ?? 0);
   if (depth < MAX_DEPTH) return { ...env, [DEPTH_VARIABLE]: String(depth + 1) };
   throw new UnavailableError(
-    `Clusters of processes can be nested ${MAX_DEPTH} deep. Does the strategy's module make a cluster when a worker imports it?`,
+    `Pools of worker processes can be nested ${MAX_DEPTH} deep. Does the module of the workers make a pool when a worker imports it?`,
   );
 }
 
@@ -359,7 +364,7 @@ export function startProcess(
 ): WorkerChannel {
   const { execArgv = execArgvOfFile(), argv = [], env = process.env } = options;
   const name = `${job}:${index}`;
-  const settings = settingsOf(options, job, index);
+  const settings = settingsOf(options, { job, index }, coordinator);
   refuseSingleExecutable();
   const environment = environmentOfChild(env as NodeJS.ProcessEnv);
   const forked = tryToOpen(() =>

@@ -1,6 +1,6 @@
 /** The setup and teardown functions of a worker, as its slot sees them. */
 
-import { fieldOf, messageOf } from '../../base/thrown-value.ts';
+import { fieldOf, messageOf, namedMessageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { duration } from '../../coordinator/words.ts';
 import { UnavailableError } from '../../errors/errors.ts';
@@ -14,7 +14,7 @@ export function setupError(
   cause: unknown,
 ): Error {
   const by = setup === undefined ? '' : ` by '${setup}'`;
-  const text = `Worker ${job}:${index} could not be set up${by}: ${messageOf(cause)}`;
+  const text = `Worker ${job}:${index} could not be set up${by}: ${namedMessageOf(cause)}`;
   return new UnavailableError(text, { cause });
 }
 

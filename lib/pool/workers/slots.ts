@@ -21,6 +21,8 @@ import type { WorkerSlot } from './worker-slot.ts';
 export type Elastic = { readonly min: number; readonly max: number; readonly idleMs: number };
 
 export interface SlotsListener {
+  /** 'pool' or 'cluster'. */
+  readonly poolName: string;
   /** @returns a slot, which has no worker */
   make(index: number): WorkerSlot;
   /** A slot was added: its worker is to be started. */
@@ -79,7 +81,7 @@ export class Slots {
 
   /** How many workers there are, or may be, for messages. */
   get text(): string {
-    return `the cluster has ${counted(this.#elastic?.max ?? this.staying.length, 'worker')}`;
+    return `the ${this.#pool.poolName} has ${counted(this.#elastic?.max ?? this.staying.length, 'worker')}`;
   }
 
   /** Whether calls are placed on a worker that is not there, and may be added. */

@@ -3,7 +3,12 @@
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { StopArbiter } from '../../coordinator/stop-relay.ts';
 import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
-import { CancelledError, clusterClosed, UnavailableError } from '../../errors/errors.ts';
+import {
+  CancelledError,
+  cancelledByClose,
+  poolClosed,
+  UnavailableError,
+} from '../../errors/errors.ts';
 import type { ReadinessReport } from '../../errors/phases.ts';
 import { log } from '../../events/spine.ts';
 import { hold, release } from '../../native/doorbell.ts';
@@ -91,6 +96,7 @@ export class WorkerPool implements Engine {
     this.sharesMemory = isolation === 'thread';
     this.#slots = new Slots(
       {
+        poolName: host.coordinator.name,
         make: (index) => this.#makeSlot(index),
         added: (slot) => this.#starts.enter(slot),
         removed: (slot) => this.#forgetSlot(slot),
@@ -107,7 +113,8 @@ export class WorkerPool implements Engine {
     const { signal } = host.coordinator;
     signal.addEventListener('abort', () => {
       tellBusyWorkers(attachmentOf(host.coordinator));
-      this.#slots.end(new CancelledError('The cluster was stopped', { cause: signal.reason }));
+      const text = `The ${host.coordinator.name} was stopped`;
+      this.#slots.end(new CancelledError(text, { cause: signal.reason }));
     });
     useSpare(this);
     hold(); // last: a constructor that throws would hold for ever
@@ -244,9 +251,10 @@ export class WorkerPool implements Engine {
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    this.#slots.end(new CancelledError('The cluster was closed'));
+    const { name } = this.#host.coordinator;
+    this.#slots.end(cancelledByClose(name));
     this.#startNothing();
-    const closed = clusterClosed();
+    const closed = poolClosed(name);
     const gone = this.#slots.all.flatMap(({ worker }) => worker?.gone ?? []);
     for (const slot of this.#slots.all) {
       if (slot.worker !== undefined && slot.worker.running > 0) slot.kill(closed);

@@ -59,7 +59,9 @@ describe('the threads of a node', { tags: ['nats'] }, () => {
     scene.spawn({ module });
     const cluster = scene.coordinator({ module, setup: 'brokenSetup' });
     const error = await errorOf(cluster.ready());
-    expect(error.message).toContain("could not be set up by 'brokenSetup': no database for 0");
+    expect(error.message).toContain(
+      "could not be set up by 'brokenSetup': RangeError: no database for 0",
+    );
     expect(error.report.tasks[0]).toMatchObject({ ready: false, phase: 'setup-failed' });
     const run = await errorOf(cluster.run('where'));
     expect(run.message).toContain("could not be set up by 'brokenSetup'");

@@ -5,7 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Coordinator, LooperThread } from 'allstop';
-import { createPool, type Pool, type PoolOptions, UnavailableError } from 'allstop/pool';
+import {
+  createPool,
+  type Pool,
+  type PoolOptions,
+  UnavailableError,
+} from 'allstop/pool';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorOf, module } from '../../support/clusters.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -76,7 +81,7 @@ describe('closeOnStop', () => {
     await running;
     expect(await Promise.all([queued, later])).toEqual([3, 7]);
     await coord.join();
-    await expect(pool.run('add', [1, 2])).rejects.toThrow('The cluster is closed');
+    await expect(pool.run('add', [1, 2])).rejects.toThrow('The pool is closed');
   });
 
   it('lets a call end that was made before any worker was there', async () => {
@@ -94,7 +99,7 @@ describe('closeOnStop', () => {
     const running = errorOf((pool as Pool).run('untilAborted', [visits.path, 'running']));
     await visits.next('running');
     coord.requestStop();
-    expect((await running).message).toBe('The cluster was closed');
+    expect((await running).message).toBe('The pool was closed');
     await coord.join();
   });
 

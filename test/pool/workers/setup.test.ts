@@ -63,7 +63,10 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
   });
 
   it.each([
-    ['brokenSetup', "Worker worker:0 could not be set up by 'brokenSetup': no database for 0"],
+    [
+      'brokenSetup',
+      "Worker worker:0 could not be set up by 'brokenSetup': RangeError: no database for 0",
+    ],
     ['noSuchSetup', "The module has no function 'noSuchSetup'"],
     ['notAFunction', "The module has no function 'notAFunction'"],
   ])('fails at once if no worker can be set up: %s', async (setup, text) => {

@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { withCallersFrames } from '../../../base/callers-frames.ts';
-import { attempt, codeOf, messageOf } from '../../../base/thrown-value.ts';
+import { attempt, codeOf, namedMessageOf } from '../../../base/thrown-value.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
 
 /** The path of the module's file; of another URL, or of a file of another host, its text. */
@@ -53,10 +53,10 @@ export function whyNotImported(module: URL, error: unknown): string {
   if (isTypeScript(module, error)) {
     return `Node ${process.versions.node} loads no TypeScript in a worker. Use Node 22.18 or later, the compiled file, or worker processes with a loader (isolation: 'process', execArgv: ['--import', 'tsx'])`;
   }
-  const text = messageOf(error);
+  const text = namedMessageOf(error);
   if (!(error instanceof SyntaxError)) return text;
   const place = /^(\S.*:\d+)\n/.exec(error.stack ?? '')?.[1];
   return place === undefined || place.startsWith('SyntaxError')
-    ? `SyntaxError: ${text} (\`node ${shownModule(module)}\` shows the line)`
-    : `SyntaxError: ${text}, at ${place}`;
+    ? `${text} (\`node ${shownModule(module)}\` shows the line)`
+    : `${text}, at ${place}`;
 }

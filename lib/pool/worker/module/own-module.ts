@@ -90,14 +90,15 @@ export function serveModule(href: string, tell: (error: Error) => void): void {
 /**
  * A function that the cluster calls may make a cluster of its own module: it ends one day.
  *
+ * @param what - pool or cluster
  * @throws FailedPreconditionError: this thread is a worker with that module, and no function of the
  *   module makes the cluster, but the module itself, or a file that it imports
  */
-export function refuseOwnModule(module: URL): void {
+export function refuseOwnModule(module: URL, what: string): void {
   if (served === undefined || callOfCaller() !== undefined) return;
   if (placeOf(module) !== placeOf(served.module)) return;
   const error = new FailedPreconditionError(
-    `The module ${shownModule(module)} makes a cluster while a worker imports it. Put the functions into a file of their own, or make the cluster only outside workers: if (!Coordinator.current()), with import { Coordinator } from "allstop"`,
+    `The module ${shownModule(module)} makes a ${what} while a worker imports it. Put the functions into a file of their own, or make the ${what} only outside workers: if (!Coordinator.current()), with import { Coordinator } from "allstop"`,
   );
   served.tell(error);
   throw error;

@@ -5,7 +5,7 @@
  * functions of the slots draw from it (shared-iterators.ts at their end, `draw` here).
  */
 
-import { attempt, messageOf } from '../../../base/thrown-value.ts';
+import { attempt, namedMessageOf } from '../../../base/thrown-value.ts';
 import { ClosureInputError } from '../../../errors/errors.ts';
 import { decode } from '../../../record/encoded-error.ts';
 import type { PassedArguments } from '../../../values/packed-arguments.ts';
@@ -50,9 +50,12 @@ export class WorkerResources {
       try {
         args[perWorker[at] as number] = await this.#made.get(id);
       } catch (error) {
-        throw new ClosureInputError(`A per-worker value could not be made: ${messageOf(error)}`, {
-          cause: error,
-        });
+        throw new ClosureInputError(
+          `A per-worker value could not be made: ${namedMessageOf(error)}`,
+          {
+            cause: error,
+          },
+        );
       }
     }
     return args;
@@ -139,7 +142,10 @@ function copyOf(args: PassedArguments): PassedArguments {
 }
 
 function warn(error: unknown): void {
-  process.emitWarning(`return() of an iterator that nobody has any more: ${messageOf(error)}`, {
-    code: 'ALLSTOP_TEARDOWN',
-  });
+  process.emitWarning(
+    `return() of an iterator that nobody has any more: ${namedMessageOf(error)}`,
+    {
+      code: 'ALLSTOP_TEARDOWN',
+    },
+  );
 }
