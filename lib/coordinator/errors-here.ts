@@ -13,6 +13,8 @@ export class ErrorsHere {
   readonly #native: NativeAttachment;
   #held: Map<string, Carried> | undefined; // by id, the oldest first
 
+  #isExpected: (error: unknown) => boolean = () => false;
+
   constructor(native: NativeAttachment) {
     this.#native = native;
   }
@@ -27,6 +29,17 @@ export class ErrorsHere {
       this.#held.delete(oldest);
       break;
     }
+  }
+
+  /**
+   * A stop is on its way, and such an error of a thread is an echo of it, before it has come, too.
+   */
+  expect(isExpected: (error: unknown) => boolean): void {
+    this.#isExpected = isExpected;
+  }
+
+  isExpected(error: unknown): boolean {
+    return this.#isExpected(error);
   }
 
   forget(): void {

@@ -31,6 +31,7 @@ export function report(
   error: unknown,
   options: RequestOptions,
 ): StopOutcome {
+  if (attachment.errors.isExpected(error)) return 'echo';
   const { carried, bytes, ids, abortIds } = encoded(attachment, error);
   const outcome = request(attachment, bytes, options, ids, abortIds);
   if (outcome === 'stopped' || outcome === 'suppressed') attachment.errors.hold(carried);

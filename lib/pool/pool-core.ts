@@ -21,6 +21,7 @@ import { counted } from '../coordinator/words.ts';
 import {
   cancelledByClose,
   FailedPreconditionError,
+  isOfClose,
   poolClosed,
   poolClosing,
 } from '../errors/errors.ts';
@@ -307,6 +308,8 @@ export class PoolCore<E extends Engine = Engine> {
   async close(options: CloseOptions | undefined): Promise<void> {
     const { drainMs = 0 } = checkOptions('options', options, ['drainMs']);
     checkDuration('options.drainMs', drainMs);
+    // Its stop follows. A looper, say, that calls the pool meanwhile ends with the pool.
+    attachmentOf(this.coordinator).errors.expect(isOfClose);
     if (this.#closing === undefined) this.#engine.leave?.();
     if (drainMs > 0) await this.wait(this.#drain(drainMs));
     this.#closing ??= this.#close();

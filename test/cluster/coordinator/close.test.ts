@@ -1,5 +1,6 @@
 /** `close()` of a cluster. */
 
+import { LooperThread } from 'allstop';
 import { CancelledError, ClusterNotReadyError, FailedPreconditionError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
@@ -63,6 +64,27 @@ describeKinds(kinds, (kind) => {
       }
       await visits.close();
       await closing;
+    });
+
+    it.each([0, 60_000])('is no error of its own threads, drainMs: %s', async (drainMs) => {
+      const cluster = start(1);
+      const { coordinator } = cluster;
+      const loopers = [
+        LooperThread.loop(coordinator, 0, () => cluster.run('add', [1, 2])),
+        LooperThread.loop(coordinator, 0, () => cluster.schedule('add', [1, 2])),
+      ];
+      if (kind.name !== 'nats') {
+        const count = await cluster.variable('count', 0);
+        loopers.push(
+          LooperThread.loop(coordinator, 0, () => count.assignAdd(1)),
+          LooperThread.loop(coordinator, 0, () => cluster.variable('count', 0)),
+        );
+      }
+      await cluster.run('add', [1, 2]);
+      await cluster.close({ drainMs });
+      for (const looper of loopers) await looper.join();
+      await coordinator.start(() => cluster.run('add', [1, 2])); // after the stop, too
+      expect(coordinator.stopRecord).toMatchObject({ kind: 'plain', suppressedCount: 0 });
     });
 
     it('is no loss of a worker, and no retry of the function that it had', async () => {
