@@ -68,6 +68,8 @@ export type FromWorker =
   | { kind: 'allstop:prepared'; id: number }
   /** Processes only. */
   | { kind: 'allstop:stop'; stop: StopMessage }
+  /** Processes only, the first: the process runs our code. */
+  | { kind: 'allstop:begins' }
   /** Processes only: an uncaught error is about to end the process. */
   | { kind: 'allstop:dying'; error: Uint8Array }
   /** The next message is the result of this call alone. */

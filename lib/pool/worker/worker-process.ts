@@ -31,6 +31,7 @@ export async function runClusterProcess(
     // A failed send is ignored: the parent is gone, and 'disconnect' says so.
     process.send?.(packMessage(message), undefined, undefined, onSent);
   };
+  send({ kind: 'allstop:begins' });
   blockOutput();
   const parent = process.ppid;
   // A busy event loop would not see 'disconnect'; this ends the process all the same.

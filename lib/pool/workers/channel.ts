@@ -4,7 +4,7 @@ import type { ChildProcess, ForkOptions } from 'node:child_process';
 import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import { builtin } from '../../base/builtins.ts';
 import { namedMessageOf } from '../../base/thrown-value.ts';
-import { Timer } from '../../base/timer.ts';
+import { Timer, turn } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { causeOfDeath, forgetWorker } from '../../coordinator/threads/causes-of-death.ts';
@@ -290,6 +290,16 @@ function environmentOfChild(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
  */
 const CLOSE_TIMEOUT_MS = 500;
 
+/**
+ * A process that has not begun to run our code after this time is ended: Node itself may hang in it,
+ * where memory is short. (The import of the module comes later, and may take as long as it likes.)
+ */
+const BEGINS_WITHIN_MS = 60_000;
+
+/** Whether the process waits for a debugger before it begins. */
+const waitsForDebugger = (execArgv: readonly string[], env: NodeJS.ProcessEnv): boolean =>
+  [...execArgv, env['NODE_OPTIONS']].some((text) => /--inspect-(?:brk|wait)/.test(text ?? ''));
+
 /** At the exit of this process, with which nothing else goes on. */
 const LONGEST_WAIT_MS = 60_000;
 
@@ -393,15 +403,29 @@ export function startProcess(
   const end = (error: Error): void => {
     if (isGone) return;
     isGone = true;
+    begins.clear();
     children.delete(child);
     if (children.size === 0) process.off('exit', endChildren);
     listener.onGone(error);
   };
   let cause: unknown;
+  let hasBegun = waitsForDebugger(execArgv, environment);
+  const begins = new Timer(BEGINS_WITHIN_MS, () => {
+    // If this thread was busy itself, the message may have come, and not been read.
+    void turn().then(() => {
+      if (hasBegun || isGone) return;
+      const text = `it did not begin within ${BEGINS_WITHIN_MS / 1_000} s: Node, or what execArgv preloads, has hung`;
+      cause = new UnavailableError(text);
+      child.kill('SIGKILL');
+    });
+  }).unref();
   child.on('message', (message: unknown) => {
     const own = unpackMessage(message);
     if (!isFromWorker(own)) return;
-    if (own.kind === 'allstop:dying') cause = decode(own.error).value;
+    if (own.kind === 'allstop:begins') {
+      hasBegun = true;
+      begins.clear();
+    } else if (own.kind === 'allstop:dying') cause = decode(own.error).value;
     else listener.onMessage(own);
   });
   child.on('error', (error) => {

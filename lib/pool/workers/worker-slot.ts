@@ -441,6 +441,7 @@ export class WorkerSlot implements Keeper {
         );
         return;
       }
+      case 'allstop:begins':
       case 'allstop:output':
       case 'allstop:dying': // heard by the channel
     }
