@@ -2,6 +2,7 @@
 
 import { checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
+import { InvalidArgumentError } from '../errors/errors.ts';
 import { CallPool, closeAtStop } from './call-pool.ts';
 import { LOCAL_OPTIONS, LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
 import { CLUSTER_OPTIONS, type ClusterCoordinatorOptions } from './pool-options.ts';
@@ -73,6 +74,16 @@ export function createPool<M extends object = any>(module: URL, options?: PoolOp
   checkDuration('options.drainMs', drainMs);
   if (closeOnStop !== undefined && !(closeOnStop instanceof Coordinator)) {
     throw invalidType('options.closeOnStop', 'an instance of Coordinator', closeOnStop);
+  }
+  if (closeOnStop === undefined && given.drainMs !== undefined) {
+    throw new InvalidArgumentError(
+      'options.drainMs is for options.closeOnStop, which is not given: pool.close({ drainMs }) takes its own',
+    );
+  }
+  if (closeOnStop !== undefined && given.coordinator === closeOnStop) {
+    throw new InvalidArgumentError(
+      'options.coordinator and options.closeOnStop are the same coordinator: the first has its stop cancel the calls, the second lets them end. Give one of them',
+    );
   }
   const strategy = new LocalStrategy({ ...pick(given, OF_STRATEGY), module: file });
   const pool = new CallPool<M>(strategy, pick(given, CLUSTER_OPTIONS));

@@ -20,6 +20,7 @@ import {
 } from '../../base/arguments.ts';
 import { isOfType } from '../../base/thrown-value.ts';
 import { checkErrorTypes, type ErrorClass } from '../../coordinator/coordinator-options.ts';
+import { InvalidArgumentError } from '../../errors/errors.ts';
 import { activeContext } from '../../telemetry/spans.ts';
 import type { CallTerms, RetryRule } from '../queue/call.ts';
 import { PRIORITIES, type Priority } from '../queue/lines/call-lines.ts';
@@ -126,13 +127,19 @@ function checkRunTimeout({
   return runTimeoutMs === Infinity ? undefined : runTimeoutMs;
 }
 
-/** @throws TypeError, RangeError */
+/** @throws TypeError, RangeError, InvalidArgumentError */
 function retryRuleOf({
   retryOn,
-  retryDelayMs = 0,
+  retryDelayMs: given,
 }: Partial<ScheduleOptions>): RetryRule | undefined {
+  const retryDelayMs = given ?? 0;
   if (typeof retryDelayMs !== 'function') checkDelay('options.retryDelayMs', retryDelayMs);
-  if (retryOn === undefined) return undefined;
+  if (retryOn === undefined) {
+    if (given === undefined) return undefined;
+    throw new InvalidArgumentError(
+      'options.retryDelayMs is for options.retryOn, which is not given: after a death the function runs again at once',
+    );
+  }
   const isNamed = typeof retryOn === 'function' ? retryOn : oneOf(retryOn);
   return AsyncLocalStorage.bind((error, attempt) => {
     const again: unknown = isNamed(error, attempt);

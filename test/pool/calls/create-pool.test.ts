@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { Coordinator, LooperThread } from 'allstop';
 import {
   createPool,
+  InvalidArgumentError,
   type Pool,
   type PoolOptions,
   UnavailableError,
@@ -62,6 +63,12 @@ describe('createPool', () => {
       () =>
         createPool(module, options);
     expect(wrong({ module })).toThrow('There is no option "options.module"');
+    for (const drainMs of [0, 60_000]) {
+      expect(wrong({ drainMs })).toThrow(InvalidArgumentError);
+      expect(wrong({ drainMs, closeOnStop: undefined })).toThrow('options.drainMs is for');
+    }
+    const coord = new Coordinator();
+    expect(wrong({ coordinator: coord, closeOnStop: coord })).toThrow(InvalidArgumentError);
     expect(wrong({ closeOnStop: {} })).toThrow('"options.closeOnStop" property must be');
     expect(wrong({ drainMs: -1 })).toThrow('"options.drainMs" is out of range');
   });

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import {
   type ClusterCoordinator,
   DeadlineExceededError,
+  InvalidArgumentError,
   type Retry,
   UnavailableError,
 } from 'allstop/cluster';
@@ -133,6 +134,14 @@ describeKinds(kinds, (kind) => {
         const call = cluster.run('fail', ['x'], { retryOn: again, retryDelayMs: () => delay });
         await expect(call).rejects.toThrow('"options.retryDelayMs(attempt)" is out of range');
       }
+    });
+
+    it('is refused if it is only the delay, which would be ignored', async () => {
+      for (const retryDelayMs of [0, 10, () => 10]) {
+        const call = start().run('add', [1, 2], { retryDelayMs });
+        await expect(call).rejects.toThrow(InvalidArgumentError);
+      }
+      expect(await start().run('add', [1, 2], { retryDelayMs: undefined })).toBe(3);
     });
   });
 
