@@ -1,7 +1,8 @@
-/** Trivial functions on two worker threads: throughput and latency. */
+/** Trivial functions on two worker threads: throughput and latency, by `run` and by `schedule`. */
 
 import { fileURLToPath } from 'node:url';
 import { ClusterCoordinator, LocalStrategy } from '../dist/cluster/index.js';
+import { createPool } from '../dist/pool/index.js';
 import { fetchPeers, importPeer } from './peers.mjs';
 import { besidePeers, quick, report, usSince, wants } from './rounds.mjs';
 
@@ -9,12 +10,12 @@ const WORKERS = 2;
 const WAVE = 5_000;
 const here = (name) => fileURLToPath(new URL(`cluster-peers/${name}.mjs`, import.meta.url));
 
-const strategy = new LocalStrategy({
-  module: new URL('cluster-tasks.mjs', import.meta.url),
-  workers: WORKERS,
-});
-const cluster = new ClusterCoordinator(strategy);
+const module = new URL('cluster-tasks.mjs', import.meta.url);
+const pool = createPool(module, { workers: WORKERS });
+await pool.ready();
+const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: WORKERS }));
 await cluster.ready();
+const ours = { run: (a, b) => pool.run('add', [a, b]) };
 
 /** The peers. Each has `run(a, b)`, which resolves to the sum. */
 const peers = {
@@ -49,7 +50,7 @@ function check(values) {
   }
 }
 
-async function ourWave() {
+async function scheduledWave() {
   const start = process.hrtime.bigint();
   const remotes = [];
   for (let index = 0; index < WAVE; index++) remotes.push(cluster.schedule('add', [index, 1]));
@@ -59,7 +60,7 @@ async function ourWave() {
   return us;
 }
 
-async function peerWave({ run }) {
+async function wave({ run }) {
   const start = process.hrtime.bigint();
   const promises = [];
   for (let index = 0; index < WAVE; index++) promises.push(run(index, 1));
@@ -69,13 +70,13 @@ async function peerWave({ run }) {
   return us;
 }
 
-async function ourRoundTrip() {
+async function scheduledRoundTrip() {
   const start = process.hrtime.bigint();
   await (await cluster.schedule('add', [1, 2])).fetch();
   return usSince(start);
 }
 
-async function peerRoundTrip({ run }) {
+async function roundTrip({ run }) {
   const start = process.hrtime.bigint();
   await run(1, 2);
   return usSince(start);
@@ -87,22 +88,22 @@ for (const [name, start] of Object.entries(quick ? {} : peers)) pools[name] = aw
 const each = (measure) =>
   Object.fromEntries(Object.entries(pools).map(([name, pool]) => [name, () => measure(pool)]));
 const rows = {};
-if (wants('pool/calls')) {
-  rows['pool/calls'] = await besidePeers({
-    rounds: 11,
-    samples: 5,
-    ours: ourWave,
-    peers: each(peerWave),
+/** Measures `run`, `schedule` and the peers in turn: a row for each of the first two. */
+async function compare(name, measure, scheduled, times) {
+  if (!wants(`pool/${name}`) && !wants(`pool/scheduled-${name}`)) return;
+  const peersAndScheduled = { ...each(measure), scheduled };
+  const found = await besidePeers({
+    ...times,
+    ours: () => measure(ours),
+    peers: peersAndScheduled,
   });
+  const { scheduled: own, ...others } = found.peers;
+  rows[`pool/${name}`] = { ours: found.ours, peers: others };
+  rows[`pool/scheduled-${name}`] = { ours: own, peers: others };
 }
-if (wants('pool/round-trip')) {
-  rows['pool/round-trip'] = await besidePeers({
-    rounds: 21,
-    samples: 401,
-    ours: ourRoundTrip,
-    peers: each(peerRoundTrip),
-  });
-}
-for (const pool of Object.values(pools)) await pool.close();
+await compare('calls', wave, scheduledWave, { rounds: 11, samples: 5 });
+await compare('round-trip', roundTrip, scheduledRoundTrip, { rounds: 21, samples: 401 });
+for (const peer of Object.values(pools)) await peer.close();
+await pool.close();
 await cluster.close();
 report(rows);

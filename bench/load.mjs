@@ -21,6 +21,7 @@ const env = { ...process.env, ...(existsSync(prebuilt) && { ALLSTOP_BINARY: preb
 /** The arguments of load-process.mjs: a module, its class, and a value for the constructor. */
 const subjects = {
   core: [join(root, 'dist/index.js'), 'Coordinator'],
+  pool: [join(root, 'dist/pool/index.js')],
   cluster: [join(root, 'dist/cluster/index.js')],
   nats: [join(root, 'dist/nats/index.js')],
 };
@@ -62,6 +63,7 @@ const row = (name, key) => ({
 report({
   'start/import': row('core', 'imported'),
   'start/ready': { ours: found.core.ready, peer: found.sqlite?.ready },
+  'start/import-pool': row('pool', 'imported'),
   'start/import-cluster': row('cluster', 'imported'),
   'start/import-nats': row('nats', 'imported'),
   'start/memory': row('core', 'rssMb'),

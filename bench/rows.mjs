@@ -274,6 +274,7 @@ export const SECTIONS = [
           name: 'stop/children',
           what: 'stop of a coordinator with 10,000 children, until a listener of each has run',
           peer: '`AbortSignal.any`',
+          goal: { ratio: 2 },
         },
       ]),
       ...by('children', 'MB', [
@@ -291,11 +292,26 @@ export const SECTIONS = [
           goal: { ratio: 2 },
         },
       ]),
+      ...by('plain', 'µs', [
+        {
+          name: 'child/cost',
+          what: 'a `child()`, a listener of its signal, and its end: processor time',
+          peer: '`AbortSignal.any`',
+          goal: { ratio: 1.25 },
+        },
+        {
+          name: 'child/cost-300',
+          what: 'the same beside 300 MB of live objects',
+          peer: '`AbortSignal.any`',
+          goal: { ratio: 1.25 },
+        },
+      ]),
       ...by('server-load', 'µs a request', [
         {
           name: 'server/cpu',
           what: 'HTTP server, 10,000 requests a second, each with a `child()` and a listener of its signal: processor time',
           peer: '`AbortSignal.any`',
+          goal: { ratio: 1.25 },
         },
         {
           name: 'server/memory',
@@ -331,15 +347,25 @@ export const SECTIONS = [
           name: 'pool/calls',
           what: '2 workers: a trivial call, of 5,000 at once',
           peer: 'the best of four',
-          goal: { ratio: 1 / 1.5 },
+          goal: { ratio: 1 / 3 },
+        },
+        {
+          name: 'pool/scheduled-calls',
+          what: 'the same by `schedule` and `fetch` of a cluster',
+          peer: 'the best of four',
         },
         {
           name: 'pool/round-trip',
-          what: '2 workers: round trip, 1 in flight',
+          what: '2 workers, all pools in one process: round trip, 1 in flight',
           peer: 'the best of four',
-          goal: { ratio: 1.1 },
+          goal: { ratio: 1 },
           limit:
             'Measured alone, a round trip takes 1 µs more than with a bare `postMessage` (16.6 and 15.6 µs, both on one processor). In this row a call of each other pool comes before each call, and evicts code and memory from the caches. allstop touches more of both: the state that it keeps of a call (for a deadline, a stop, another attempt, the statistics and the timeline) costs some 5 µs when it is not in the caches. On two processors the kernel decides, for seconds at a time, on which of them the worker runs: on the processor of the caller, which has just gone to sleep, or on the other processor, which has to be woken. A round trip then takes 16 or 55 µs, with a bare `postMessage`, too.',
+        },
+        {
+          name: 'pool/scheduled-round-trip',
+          what: 'the same by `schedule` and `fetch` of a cluster',
+          peer: 'the best of four',
         },
       ]),
       ...by('payloads', 'µs', [
@@ -398,12 +424,14 @@ export const SECTIONS = [
           what: '64 workers: from the constructor until each has run a function',
           unit: 'ms',
           peer: 'Piscina',
+          goal: { ratio: 1.25 },
         },
         {
           name: 'pool/64-memory',
           what: '64 workers: memory of one worker',
           unit: 'MB',
           peer: 'Piscina',
+          goal: { ratio: 1.1 },
         },
         {
           name: 'pool/64-calls',
@@ -437,6 +465,103 @@ export const SECTIONS = [
           name: 'variables/read-processes',
           what: '`variable.read()` of 40 MB by 8 worker processes at once, until all have it',
           peer: '8 threads that copy as much shared memory',
+        },
+      ]),
+    ],
+  ),
+  section(
+    'The plain call, each pool alone',
+    'As above, but each pool is alone in processes of its own, which run one after the other. The last three rows are counts, which do not depend on the machine: V8 compiles the functions of a call meanwhile, so they show how much code a call is.',
+    [
+      ...by('plain', 'µs', [
+        {
+          name: 'plain/round-trip',
+          what: 'round trip, 1 in flight',
+          peer: 'the best of four',
+          goal: { ratio: 1 },
+        },
+        {
+          name: 'plain/round-trip-bare',
+          what: 'round trip, 1 in flight',
+          peer: '`postMessage` to a Worker and back',
+          goal: { ratio: 1.15 },
+        },
+        {
+          name: 'plain/first',
+          what: 'the first 100 calls of a process, one after the other: one call',
+          peer: 'the best of four',
+          goal: { ratio: 1.25 },
+        },
+        {
+          name: 'plain/in-flight',
+          what: 'a trivial call, 64 in flight',
+          peer: 'the best of four',
+          goal: { ratio: 1 / 3 },
+        },
+        {
+          name: 'plain/map',
+          what: '`map` over 20,000 items, the peers with all calls at once: one item',
+          peer: 'the best of four',
+          goal: { ratio: 1 / 3 },
+        },
+        {
+          name: 'plain/objects-argument',
+          what: 'CPU of a call: 100 objects as argument',
+          peer: 'the better of two',
+          goal: { ratio: 0.9 },
+        },
+        {
+          name: 'plain/objects-result',
+          what: 'CPU of a call: 100 objects as argument and result',
+          peer: 'the better of two',
+          goal: { ratio: 0.9 },
+        },
+        {
+          name: 'plain/move',
+          what: 'CPU of a call: 1 MB that is moved (`transfer`)',
+          peer: 'Piscina, `move`',
+          goal: { ratio: 1 },
+        },
+        {
+          name: 'plain/shared',
+          what: 'CPU of a call: a SharedArrayBuffer of 1 MB',
+          peer: 'the better of two',
+          goal: { ratio: 0.8 },
+        },
+      ]),
+      ...by('plain', 'ns', [
+        {
+          name: 'plain/await',
+          what: 'one `await` in a function of a worker',
+          peer: 'the better of two',
+          goal: { ratio: 1.1 },
+        },
+        {
+          name: 'plain/await-here',
+          what: 'one `await` on the main thread, after `coord.start()`',
+          peer: 'without `allstop`',
+          goal: { ratio: 1.1 },
+        },
+      ]),
+      ...by('counted', 'thousand', [
+        {
+          name: 'counted/first',
+          what: 'instructions of a trivial call, of the second to the 400th',
+          peer: 'the better of two',
+          goal: { ratio: 1 },
+        },
+        {
+          name: 'counted/next',
+          what: 'instructions of a trivial call, of the 401st to the 1,600th',
+          peer: 'the better of two',
+          goal: { ratio: 1 },
+        },
+        {
+          name: 'counted/system-calls',
+          what: 'system calls of a trivial call',
+          unit: '',
+          peer: 'the better of two',
+          goal: { ratio: 1 },
         },
       ]),
     ],
@@ -555,11 +680,23 @@ export const SECTIONS = [
     'Each import is measured in a fresh process. better-sqlite3, which is CommonJS, shows what loading a binary costs. Half of the time of `allstop` goes to Node’s own modules (`worker_threads`, `child_process`, `v8`).',
     [
       ...by('load', 'ms', [
-        { name: 'start/import', what: '`import` of `allstop`', peer: 'the better of two' },
+        {
+          name: 'start/import',
+          what: '`import` of `allstop`',
+          peer: 'the better of two',
+          goal: { ratio: 0.8 },
+        },
+        {
+          name: 'start/import-pool',
+          what: '`import` of `allstop/pool`',
+          peer: 'the better of two',
+          goal: { ratio: 1.2 },
+        },
         {
           name: 'start/ready',
           what: '`import` of `allstop` and the first `new Coordinator()`, which loads the addon',
           peer: 'better-sqlite3, with a database in memory',
+          goal: { ratio: 1.2 },
         },
         {
           name: 'start/import-cluster',

@@ -27,7 +27,7 @@ import { BUSY, useOfOthers } from './report/quiet.mjs';
 import { table } from './report/table.mjs';
 import { ROWS, SECTIONS } from './rows.mjs';
 
-const TIMEOUT_MS = 300_000; // a benchmark that hangs counts as failed
+const TIMEOUT_MS = 600_000; // a benchmark that hangs counts as failed
 const QUIET_S = 60; // for what a benchmark has left behind, and for what others do meanwhile
 
 const root = fileURLToPath(new URL('..', import.meta.url));

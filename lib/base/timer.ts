@@ -33,17 +33,15 @@ const LONGEST_TURN_MS = 1;
  * `give` yields to the event loop at least every millisecond.
  */
 export class EventLoopYield {
-  #began = 0;
-  #turn: Promise<void> | undefined;
+  /** When the event loop last turned for `give`. */
+  #turnedAt: number = performance.now();
 
   /** Resolves to `value`, at once or after the event loop has turned. */
   async give<T>(value: T): Promise<T> {
-    if (this.#turn === undefined) {
-      this.#began = performance.now();
-      this.#turn = turn().then(() => {
-        this.#turn = undefined;
-      });
-    } else if (performance.now() - this.#began > LONGEST_TURN_MS) await this.#turn;
+    if (performance.now() - this.#turnedAt > LONGEST_TURN_MS) {
+      await turn();
+      this.#turnedAt = performance.now();
+    }
     return value;
   }
 }

@@ -85,9 +85,9 @@ export class Slots {
   }
 
   /** Whether calls are placed on a worker that is not there, and may be added. */
-  lacks({ placedOn }: QueuedCalls<Call>['line']): boolean {
+  lacks(line: QueuedCalls<Call>['line']): boolean {
     if (this.#elastic === undefined) return false;
-    return placedOn.some((index) => !this.#stays(index));
+    return line.placedOn.some((index) => !this.#stays(index));
   }
 
   /**

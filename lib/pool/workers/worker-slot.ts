@@ -9,7 +9,7 @@
 
 import { builtin } from '../../base/builtins.ts';
 import { messageOf } from '../../base/thrown-value.ts';
-import { attachmentOf } from '../../coordinator/attachment.ts';
+import { type Attachment, attachmentOf } from '../../coordinator/attachment.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
@@ -132,6 +132,7 @@ export class WorkerSlot implements Keeper {
   readonly #name: WorkerName;
   readonly #settings: SlotSettings;
   readonly #host: StrategyHost;
+  readonly #attachment: Attachment;
   readonly #listener: SlotListener;
   readonly #preparations: Preparations;
   #state: State = { is: 'vacant', phase: 'starting' };
@@ -155,6 +156,7 @@ export class WorkerSlot implements Keeper {
     this.index = index;
     this.#settings = settings;
     this.#host = host;
+    this.#attachment = attachmentOf(host.coordinator);
     this.#listener = listener;
     this.#name = name;
     this.#preparations = new Preparations(host);
@@ -244,7 +246,7 @@ export class WorkerSlot implements Keeper {
 
   /** The workers that `explain()` and the end of the process show. */
   get #shown(): Map<object, ShownWorker> {
-    return attachmentOf(this.#host.coordinator).workers;
+    return this.#attachment.workers;
   }
 
   /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
@@ -370,7 +372,7 @@ export class WorkerSlot implements Keeper {
           this.#listener.onResult(name, result[3]);
         }
         if (worker.isSpent) this.retire(recycled());
-        updateBusyWorkers(attachmentOf(this.#host.coordinator));
+        updateBusyWorkers(this.#attachment);
         this.#endIfRetired();
         return this.onFree();
       case 'allstop:announcing':
@@ -457,7 +459,7 @@ export class WorkerSlot implements Keeper {
   #onGone(worker: LiveWorker, cause: Error): void {
     if (this.stuck.delete(worker)) {
       this.#shown.delete(worker); // the thread has returned from native code and ended
-      updateBusyWorkers(attachmentOf(this.#host.coordinator));
+      updateBusyWorkers(this.#attachment);
       this.#host.changed();
     }
     if (this.worker === worker) this.#lose(worker, cause);
@@ -492,7 +494,7 @@ export class WorkerSlot implements Keeper {
     const lost = worker.lose(killed !== undefined, by);
     this.#shown.delete(worker);
     this.#become({ is: 'vacant', phase: failed ?? 'lost' }, wasRetired ? undefined : cause);
-    updateBusyWorkers(attachmentOf(this.#host.coordinator));
+    updateBusyWorkers(this.#attachment);
     for (const { call, fate } of lost) this.#host.returned(call, fate, cause);
     const ran = lost.find(({ fate }) => fate === 'running');
     const running = ran === undefined ? made : nameOf(ran.call);
