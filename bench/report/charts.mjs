@@ -1,5 +1,6 @@
 /** The pictures of docs/benchmarks.md, as SVG, for a light and for a dark page. */
 
+import { readFileSync } from 'node:fs';
 import { parse, View } from 'vega';
 import { FLAT } from '../rows.mjs';
 import { median } from '../statistics.mjs';
@@ -189,7 +190,7 @@ function ratioChart(theme, rows, results) {
 /** The panels of the pools: of each row the value of ours and of each peer. */
 const POOLS = [
   { title: 'Trivial calls a second, 2 threads', rows: ['pool/calls'], of: (us) => 1e6 / us },
-  { title: 'Round trip, 1 in flight, 2 threads (µs)', rows: ['pool/round-trip'], of: (us) => us },
+  { title: 'Round trip, 1 in flight, 2 threads (µs)', rows: ['plain/round-trip'], of: (us) => us },
   {
     title: 'Latency p99 at 3,000 calls a second (µs)',
     rows: ['pool/latency-p99'],
@@ -362,7 +363,98 @@ function sizeChart(theme, rows, results) {
   });
 }
 
-const CHARTS = { ratios: ratioChart, pools: poolChart, sizes: sizeChart };
+/** What `npm run bench:history` has counted: a panel for each count, a line for the peers. */
+const HISTORY = {
+  alone: 'Thousand instructions of a call, of the first 800 one after the other',
+  many: 'Thousand instructions of a call, of 1,280 of which 64 run at once',
+  import: 'Thousand instructions of the import',
+};
+
+function historyChart(theme) {
+  const file = new URL('../history/counts.json', import.meta.url);
+  const { commits, peers } = JSON.parse(readFileSync(file, 'utf8'));
+  const days = Object.values(commits).map((counts) => ({ ...counts, at: Date.parse(counts.date) }));
+  const others = Object.entries(peers).map(([peer, counts]) => ({ peer, ...counts }));
+  const [width, height] = [560, 130];
+  return framed(theme, {
+    layout: { columns: 1, padding: { row: 70 }, align: 'all', bounds: 'flush' },
+    marks: Object.entries(HISTORY).map(([key, title]) => {
+      const [own, peer] = [`days-${key}`, `peers-${key}`];
+      const x = at('x', 'at');
+      const y = at('y', key);
+      return {
+        type: 'group',
+        title: { text: title, fontSize: 11 },
+        encode: { enter: { width: { value: width }, height: { value: height } } },
+        data: [
+          { name: own, values: days },
+          { name: peer, values: others },
+        ],
+        scales: [
+          { name: 'x', type: 'utc', domain: { data: own, field: 'at' }, range: [0, width] },
+          {
+            name: 'y',
+            domain: [0, Math.max(...[...days, ...others].map((each) => each[key])) * 1.05],
+            range: [height, 0],
+            nice: true,
+          },
+        ],
+        axes: [
+          { scale: 'x', orient: 'bottom', tickCount: 'day', format: '%b %d', labelOverlap: true },
+          { scale: 'y', orient: 'left', tickCount: 4, grid: true, format: ',' },
+        ],
+        marks: [
+          {
+            type: 'rule',
+            from: { data: peer },
+            encode: {
+              enter: {
+                x: { value: 0 },
+                x2: { value: width },
+                y,
+                stroke: { value: theme.peer },
+                strokeDash: { value: [5, 4] },
+              },
+            },
+          },
+          {
+            type: 'text',
+            from: { data: peer },
+            encode: {
+              enter: {
+                x: { value: width + 6 },
+                y,
+                text: { field: 'peer' },
+                baseline: { value: 'middle' },
+                fill: { value: theme.peer },
+                fontSize: { value: 11 },
+              },
+            },
+          },
+          {
+            type: 'line',
+            from: { data: own },
+            encode: {
+              enter: { x, y, stroke: { value: theme.ours }, strokeWidth: { value: 2 } },
+            },
+          },
+          {
+            type: 'symbol',
+            from: { data: own },
+            encode: { enter: { x, y, fill: { value: theme.ours }, size: { value: 40 } } },
+          },
+        ],
+      };
+    }),
+  });
+}
+
+const CHARTS = {
+  ratios: ratioChart,
+  pools: poolChart,
+  history: historyChart,
+  sizes: sizeChart,
+};
 
 /** @returns {Promise<Map<string, string>>} SVG by `CHART-THEME`; a chart without values is left out */
 export async function charts(rows, results) {

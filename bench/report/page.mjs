@@ -16,6 +16,7 @@ How to read the tables:
 - The value of a round is the median of its samples. A cell shows the median of the rounds, with the quartiles in brackets. A ratio compares the values of one round.
 - "Within the spread" means that the median misses the goal and the better quartile meets it.
 - These are measurements, not tests: no number fails the command. \`npm run bench:guard\` counts instructions, messages and system calls, and fails when they grow.
+- \`npm run bench:history\` counts the instructions of a call and of the import at commits of the history, \`npm run bench:costs\` what each ledger and each option adds to a call: [the costs](https://github.com/allstop/allstop/blob/main/bench/results/costs.md).
 - On a machine with two processors trust ratios and orders of magnitude. Waking a sleeping processor takes about 50 µs there, which is most of the time in the rows with eight waiters and more.
 
 The oldest Node that allstop supports has run these benchmarks. [The same run on the newest Node](https://github.com/allstop/allstop/blob/main/bench/results/node-26.md) is in the repository. The npm package does not contain the pictures of this page: see [the page in the repository](https://github.com/allstop/allstop/blob/main/docs/benchmarks.md).`;
@@ -23,11 +24,17 @@ The oldest Node that allstop supports has run these benchmarks. [The same run on
 const ALT = {
   ratios: 'A dot for each row: its ratio to the peer with the quartiles, and the line of its goal',
   pools: 'Bars: calls a second and round trips of allstop and of the other pools',
+  history:
+    'Lines by day of the history: instructions of a call and of the import, with those of Piscina and workerpool',
   sizes: 'Lines: the cost of one item against the number of items',
 };
 
 /** The section after which a chart comes. */
-const AFTER = { pools: 'The pool, on NATS', sizes: 'Many of a kind' };
+const AFTER = {
+  history: 'The plain call, each pool alone',
+  pools: 'The pool, on NATS',
+  sizes: 'Many of a kind',
+};
 
 function picture(chart, folder, drawn) {
   if (!drawn.has(`${chart}-light`)) return [];
