@@ -14,7 +14,10 @@
 #if defined(__APPLE__)
 #include <pthread.h>
 #else
+#include <sys/mman.h>
 #include <sys/syscall.h>
+
+#include <new>
 #endif
 #endif
 
@@ -76,9 +79,44 @@ std::uint64_t OsThreadId() {
 #endif
 }
 
-std::int64_t ProcessId() {
+#if defined(MADV_WIPEONFORK)
+namespace {
+
+// The id of this process, for which the kernel is asked once: in a forked process the kernel has
+// written 0 over it. Never freed. `kNone`: this kernel cannot do that.
+using KnownId = std::atomic<pid_t>;
+KnownId no_id{-1};
+KnownId* const kNone = &no_id;
+std::atomic<KnownId*> known_id{nullptr};
+
+KnownId* MakeKnownId() noexcept {
+  KnownId* made = kNone;
+  void* const page =
+      mmap(nullptr, sizeof(KnownId), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page != MAP_FAILED && madvise(page, sizeof(KnownId), MADV_WIPEONFORK) == 0) {
+    made = new (page) KnownId{0};
+  } else if (page != MAP_FAILED) {
+    munmap(page, sizeof(KnownId));
+  }
+  KnownId* known = nullptr;
+  if (known_id.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return made;
+  if (made != kNone) munmap(page, sizeof(KnownId));  // another thread was faster
+  return known;
+}
+
+}  // namespace
+#endif
+
+std::int64_t ProcessId() noexcept {
 #if defined(_WIN32)
   return _getpid();
+#elif defined(MADV_WIPEONFORK)
+  KnownId* known = known_id.load(std::memory_order_acquire);
+  if (known == nullptr) known = MakeKnownId();
+  if (known == kNone) return getpid();
+  pid_t id = known->load(std::memory_order_relaxed);
+  if (id == 0) known->store(id = getpid(), std::memory_order_relaxed);
+  return id;
 #else
   return getpid();
 #endif

@@ -18,8 +18,8 @@ std::string NextIdentity();
 // The operating system's id of the calling thread (gettid on Linux).
 std::uint64_t OsThreadId();
 
-// The id of this process.
-std::int64_t ProcessId();
+// The id of this process. Mostly no system call: it is asked for each child of a coordinator.
+std::int64_t ProcessId() noexcept;
 
 // Milliseconds since 1970, to be shown to people. Waits use Clock (deadline.h), since the wall
 // clock may be set.

@@ -5,9 +5,7 @@
 
 #include <atomic>
 
-#ifndef _WIN32
-#include <unistd.h>
-#endif
+#include "identity.h"
 
 namespace allstop::core {
 
@@ -16,7 +14,7 @@ inline long ThisProcess() noexcept {
 #ifdef _WIN32
   return 0;
 #else
-  return getpid();
+  return static_cast<long>(ProcessId());
 #endif
 }
 
