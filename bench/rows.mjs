@@ -275,6 +275,8 @@ export const SECTIONS = [
           what: 'stop of a coordinator with 10,000 children, until a listener of each has run',
           peer: '`AbortSignal.any`',
           goal: { ratio: 2 },
+          limit:
+            'Each child has a stop of its own: a reason for its signal, a generation, an entry of the timeline. Of the time a third is what Node needs to abort a signal, a sixth the stop in the core, and the rest what JavaScript asks the core for each child (a profile).',
         },
       ]),
       ...by('children', 'MB', [
@@ -298,6 +300,8 @@ export const SECTIONS = [
           what: 'a `child()`, a listener of its signal, and its end: processor time',
           peer: '`AbortSignal.any`',
           goal: { ratio: 1.25 },
+          limit:
+            'A child is a coordinator of the core, which native threads can see, with a signal on top: two objects that a collection of garbage has to find, and its finalizers. A quarter of the time is garbage collection, a sixth the native `child` (a profile of 60,000 children). It makes no system call.',
         },
         {
           name: 'child/cost-300',
@@ -360,7 +364,7 @@ export const SECTIONS = [
           peer: 'the best of four',
           goal: { ratio: 1 },
           limit:
-            'Measured alone, a round trip takes 1 µs more than with a bare `postMessage` (16.6 and 15.6 µs, both on one processor). In this row a call of each other pool comes before each call, and evicts code and memory from the caches. allstop touches more of both: the state that it keeps of a call (for a deadline, a stop, another attempt, the statistics and the timeline) costs some 5 µs when it is not in the caches. On two processors the kernel decides, for seconds at a time, on which of them the worker runs: on the processor of the caller, which has just gone to sleep, or on the other processor, which has to be woken. A round trip then takes 16 or 55 µs, with a bare `postMessage`, too.',
+            'In this row a call of each other pool comes before each call, and evicts code and memory from the caches: see the next section for each pool alone. On two processors the kernel decides, for seconds at a time, on which of them the worker runs: on the processor of the caller, which has just gone to sleep, or on the other processor, which has to be woken. A round trip then takes 16 or 55 µs, with a bare `postMessage`, too.',
         },
         {
           name: 'pool/scheduled-round-trip',
@@ -479,12 +483,15 @@ export const SECTIONS = [
           what: 'round trip, 1 in flight',
           peer: 'the best of four',
           goal: { ratio: 1 },
+          limit:
+            'A call wakes two threads, as a bare `postMessage` and its answer do, and as a call of Piscina does (perf, `sched:sched_waking`: 2.2 a call in all three), and makes 8.7 system calls (strace; bare 8.2, Piscina 7.7). A worker of Piscina waits in `Atomics.wait`, which is cheaper to wake than an event loop, but its timers stand still meanwhile; a worker of allstop has to hear of a stop, and of what its functions have left. The rest is JavaScript on the main thread, some 7 µs (a profile of 20,000 calls).',
         },
         {
           name: 'plain/round-trip-bare',
           what: 'round trip, 1 in flight',
           peer: '`postMessage` to a Worker and back',
           goal: { ratio: 1.15 },
+          limit: 'As above.',
         },
         {
           name: 'plain/first',
@@ -555,6 +562,8 @@ export const SECTIONS = [
           what: 'instructions of a trivial call, of the 401st to the 1,600th',
           peer: 'the better of two',
           goal: { ratio: 1 },
+          limit:
+            'Six tenths of them are of the optimizing compiler of V8, which compiles 49 functions of the call meanwhile (callgrind: 352 of 572 thousand), mostly on a thread of its own. The way of a call through the queue, its rules and its worker has more functions than that of Piscina or workerpool, since a call may be cancelled, run again and moved to another worker at any moment.',
         },
         {
           name: 'counted/system-calls',
