@@ -11,11 +11,11 @@ const WAVE = 5_000;
 const here = (name) => fileURLToPath(new URL(`cluster-peers/${name}.mjs`, import.meta.url));
 
 const module = new URL('cluster-tasks.mjs', import.meta.url);
-const pool = createPool(module, { workers: WORKERS });
-await pool.ready();
+const ownPool = createPool(module, { workers: WORKERS });
+await ownPool.ready();
 const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: WORKERS }));
 await cluster.ready();
-const ours = { run: (a, b) => pool.run('add', [a, b]) };
+const ours = { run: (a, b) => ownPool.run('add', [a, b]) };
 
 /** The peers. Each has `run(a, b)`, which resolves to the sum. */
 const peers = {
@@ -104,6 +104,6 @@ async function compare(name, measure, scheduled, times) {
 await compare('calls', wave, scheduledWave, { rounds: 11, samples: 5 });
 await compare('round-trip', roundTrip, scheduledRoundTrip, { rounds: 21, samples: 401 });
 for (const peer of Object.values(pools)) await peer.close();
-await pool.close();
+await ownPool.close();
 await cluster.close();
 report(rows);

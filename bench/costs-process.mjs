@@ -44,7 +44,7 @@ const directory = mkdtempSync(join(tmpdir(), 'allstop-costs-'));
 const results = feature === 'key' ? { results: new FileResults(directory) } : {};
 const module = new URL('cluster-tasks.mjs', import.meta.url);
 const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }), results);
-await cluster.ready();
+await cluster.ready({ timeoutMs: 600_000 }); // under callgrind, on a busy machine
 const half = Number(count) >> 1;
 let before = 0;
 for (let call = 0; call < Number(count); call++) {

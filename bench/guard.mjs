@@ -35,7 +35,7 @@ const patches = join(root, 'bench/guard/mutants');
 const built = join(root, 'build-guard');
 const OPERATIONS = 1_000;
 const RUNS = 3;
-const SUBPROCESS = { timeout: 300_000, killSignal: 'SIGKILL', maxBuffer: 2 ** 26 };
+const SUBPROCESS = { timeout: 900_000, killSignal: 'SIGKILL', maxBuffer: 2 ** 26 };
 const SYSTEM_CALLS = 'getpid,read,write,epoll_pwait,epoll_wait,mmap,munmap,mprotect';
 /** Those that no call and no child has to make: what they tell does not change. */
 const NEEDLESS = 'getpid,getppid,gettid,getuid,getrandom,clock_gettime,uname';
@@ -144,11 +144,11 @@ function countCalls(source) {
   );
   const leastOf = (key) => Math.min(...runs.map((one) => one[key]));
   const callsOf = (trips) => systemCalls(SYSTEM_CALLS, [...node, '0', String(trips)]);
-  const each = (count, from, to) =>
-    Number(least(() => (count(to) - count(from)) / (to - from)).toFixed(1));
+  const each = (calls, from, to) =>
+    Number(least(() => (calls(to) - calls(from)) / (to - from)).toFixed(1));
   const needlessOf = (trips) => systemCalls(NEEDLESS, [...node, '0', String(trips)]);
   const children = join(source, 'bench/guard/children.mjs');
-  const callsOfChildren = (count) => systemCalls(NEEDLESS, [children, String(count)]);
+  const callsOfChildren = (most) => systemCalls(NEEDLESS, [children, String(most)]);
   const major = process.versions.node.split('.')[0];
   return {
     'a call alone: messages': leastOf('tripMessages'),

@@ -83,7 +83,7 @@ const known = existsSync(file)
   : { commits: {}, peers: {} };
 
 function save() {
-  const inOrder = Object.entries(known.commits).sort(([, one], [, other]) =>
+  const inOrder = Object.entries(known.commits).toSorted(([, one], [, other]) =>
     one.date.localeCompare(other.date),
   );
   known.commits = Object.fromEntries(inOrder);

@@ -6,6 +6,7 @@ export const size = (value) => value.byteLength ?? value.length;
 export const echo = (value) => value;
 
 export async function awaits(count) {
-  for (let index = 0; index < count; index++) await undefined;
+  const settled = Promise.resolve();
+  for (let index = 0; index < count; index++) await settled;
   return count;
 }

@@ -15,7 +15,7 @@ const stories = {
   async pool(workers, calls = 0) {
     const { createPool } = await import('../../dist/pool/index.js');
     const pool = createPool(module, { workers });
-    await pool.ready();
+    await pool.ready({ timeoutMs: 600_000 }); // under callgrind, on a busy machine
     for (let index = 0; index < calls; index++) await pool.run('add', [index, 1]);
     await pool.close();
   },
