@@ -127,7 +127,7 @@ export class Call implements Queued {
   /** The arguments were moved to a worker: the call cannot be sent to another worker. */
   #isMoved = false;
   #attempts: number;
-  /** How long a worker thread may take to read and begin it before it is asked (silence.ts). */
+  /** How long a worker thread may take to read and begin it before it is asked (live-worker.ts). */
   #patienceMs = 100;
   /** How many workers have died while they ran it. */
   #deaths = 0;

@@ -38,7 +38,7 @@ import { hasSerializer } from '../../values/value.ts';
 
 /**
  * More are packed. A thread reads values before it begins their call, but bytes when it has begun:
- * a thread that reads for long would look as if it did not answer (silence.ts).
+ * a thread that reads for long would look as if it did not answer (live-worker.ts).
  */
 const MOST_BYTES_AS_VALUES = 2 ** 20;
 

@@ -1,5 +1,6 @@
 /** The workers on this machine: starts them, and replaces those that die. */
 
+import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { StopArbiter } from '../../coordinator/stop-relay.ts';
 import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
@@ -23,8 +24,83 @@ import { Availability, isShortage } from './availability.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Elastic, Slots } from './slots.ts';
-import { StartLine } from './start-line.ts';
 import { type Death, WorkerSlot } from './worker-slot.ts';
+
+// Starts workers a few at a time: hundreds of threads that start at once leave this process's main
+// thread no processor, and it has to answer others meanwhile.
+
+/** A worker that has not started after this time lets the next one start: its module may wait. */
+const PATIENCE_MS = 1_000;
+
+class StartLine<S> {
+  readonly #most: number;
+  readonly #start: (slot: S) => void;
+  readonly #starting = new Map<S, Timer>();
+  readonly #waiting = new Set<S>();
+  /** Those that enter later. */
+  readonly #delayed = new Map<S, Timer>();
+  #isClosed = false;
+
+  /** `most`: how many may start at the same time. */
+  constructor(most: number, start: (slot: S) => void) {
+    this.#most = most;
+    this.#start = start;
+  }
+
+  /** Calls `start` for the slot, now or when it is its turn. */
+  enter(slot: S): void {
+    this.#waiting.add(slot);
+    this.#advance();
+  }
+
+  /** Enters the slot after `ms` milliseconds, unless it leaves before. */
+  enterLater(slot: S, ms: number): void {
+    const timer = new Timer(ms, () => {
+      this.#delayed.delete(slot);
+      this.enter(slot);
+    });
+    this.#delayed.set(slot, timer);
+  }
+
+  /** The slot has started, or failed to. */
+  left(slot: S): void {
+    const timer = this.#starting.get(slot);
+    if (timer === undefined) return;
+    timer.clear();
+    this.#starting.delete(slot);
+    this.#advance();
+  }
+
+  /** The slot is not started any more, if it has not been. */
+  leave(slot: S): void {
+    this.#delayed.get(slot)?.clear();
+    this.#delayed.delete(slot);
+    this.#waiting.delete(slot);
+    this.left(slot);
+  }
+
+  /** Starts nothing any more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#waiting.clear();
+    for (const timers of [this.#starting, this.#delayed]) {
+      for (const timer of timers.values()) timer.clear();
+      timers.clear();
+    }
+  }
+
+  #advance(): void {
+    for (const slot of this.#waiting) {
+      if (this.#isClosed || this.#starting.size >= this.#most) return;
+      this.#waiting.delete(slot);
+      // Without a limit nobody waits for the slot, and a timer would keep the program alive.
+      if (this.#most !== Number.POSITIVE_INFINITY) {
+        this.#starting.set(slot, new Timer(PATIENCE_MS, () => this.left(slot)));
+      }
+      this.#start(slot);
+    }
+  }
+}
 
 /** A pool of which no worker was ever ready fails after this number of deaths per worker. */
 const MAX_STARTS = 10;
