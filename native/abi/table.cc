@@ -210,7 +210,7 @@ allstop_status RecordInfo(const allstop_record* opaque, allstop_record_info* inf
   full.thread_name = View(requester.thread_name);
   if (record->error) {
     const core::ErrorFields& fields = record->error->fields();
-    core::UnseenErrors::Get().Give(fields.id);
+    core::UnseenErrors::Give(fields.id);
     full.name = View(fields.name);
     full.message = View(fields.message);
     full.code = View(fields.code);

@@ -205,7 +205,7 @@ Napi::Value NoteUnseen(const Info& info) {
 }
 
 Napi::Value GiveError(const Info& info) {
-  return Napi::Boolean::New(info.Env(), core::UnseenErrors::Get().Give(StringArgument(info, 0)));
+  return Napi::Boolean::New(info.Env(), core::UnseenErrors::Give(StringArgument(info, 0)));
 }
 
 Napi::Value ErrorsGivenSoFar(const Info& info) {

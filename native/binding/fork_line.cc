@@ -281,7 +281,7 @@ class ChildEnd final : public core::Observer, public Closable {
       if (!is_sent) sent_.erase(frame.id);
     }
     // The parent has the error now: it sees to it that the program is given it.
-    if (is_sent && frame.error) core::UnseenErrors::Get().Give(frame.id);
+    if (is_sent && frame.error) core::UnseenErrors::Give(frame.id);
     if (!is_sent) coordinator_->AnswerNone();
   }
 

@@ -261,7 +261,7 @@ JoinResult Coordinator::FinishJoin(Join& join, std::optional<double> grace_perio
   for (const auto& entry : join.snapshot_) threads_.Forget(*entry, requested_at);
   result.record = record_;
   if (record_) result.error = FirstError(record_.get(), reported_);
-  if (result.error) UnseenErrors::Get().Give(result.error->fields().id);
+  if (result.error) UnseenErrors::Give(result.error->fields().id);
   for (const ThreadInfo& straggler : result.stragglers) {
     NoteThread(TimelineType::kStraggler, straggler);
   }

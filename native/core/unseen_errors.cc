@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "of_this_process.h"
+
 namespace allstop::core {
 
-UnseenErrors& UnseenErrors::Get() {
-  static auto* const ledger = new UnseenErrors;
-  return *ledger;
-}
+UnseenErrors& UnseenErrors::Get() { return OfThisProcess<UnseenErrors>::Get(); }
 
 void UnseenErrors::Note(Unseen thrown, std::uint64_t given_before) {
   const std::string& id = thrown.error->fields().id;
@@ -32,6 +31,11 @@ void UnseenErrors::Note(Unseen thrown, std::uint64_t given_before) {
 }
 
 bool UnseenErrors::Give(const std::string& id) noexcept {
+  UnseenErrors* const ledger = OfThisProcess<UnseenErrors>::Find();
+  return ledger != nullptr && ledger->Remove(id);
+}
+
+bool UnseenErrors::Remove(const std::string& id) noexcept {
   std::list<Unseen> removed;  // destroyed after the lock is released
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = std::find_if(unseen_.begin(), unseen_.end(), [&](const Unseen& each) {

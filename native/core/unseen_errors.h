@@ -15,7 +15,7 @@
 
 namespace allstop::core {
 
-// One ledger for the process: the coordinator that recorded an error, and the JavaScript thread
+// One ledger for each process: the coordinator that recorded an error, and the JavaScript thread
 // that reported it, may be gone when the process ends. Its mutex is the last in the lock order;
 // Note is called with a coordinator's mutex held, so that no reader of the record can be given
 // an error before it is noted.
@@ -34,7 +34,8 @@ class UnseenErrors {
   static constexpr std::size_t kMaxUnseen = 1024;
   static constexpr std::size_t kMaxGiven = 256;
 
-  static UnseenErrors& Get();  // never destroyed: native threads may outlive main()
+  // Throws std::bad_alloc in its first call.
+  static UnseenErrors& Get();
 
   // The error was thrown. Does nothing if the error is among the first `given_before` that the
   // program was given: the program knows it. A hook that began after those may have been given a
@@ -43,7 +44,7 @@ class UnseenErrors {
   // The number of errors that the program was given so far.
   std::uint64_t given_so_far() const;
   // The program was given the error with this id. Returns whether it was in the ledger.
-  bool Give(const std::string& id) noexcept;
+  static bool Give(const std::string& id) noexcept;
   // Empties the ledger.
   Report Take();
 
@@ -52,6 +53,8 @@ class UnseenErrors {
     std::string id;
     std::uint64_t number;  // from 0
   };
+
+  bool Remove(const std::string& id) noexcept;
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.

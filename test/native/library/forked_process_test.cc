@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -35,6 +36,11 @@ bool HoldsInAFork(Body body) {
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   return status == 0;
+}
+
+bool TakesAnError(const Coordinator& coord) {
+  Thread(coord, "fails", [] { throw std::runtime_error("of a thread"); }).Join();
+  return coord.Join() == ALLSTOP_STOPPED_BY_ERROR;
 }
 
 TEST(ForkedProcessTest, MeetsItsOwnDeadlinesAndNotThoseOfItsParent) {
@@ -83,6 +89,7 @@ TEST(ForkedProcessTest, UsesTheLibraryWhateverItsParentsThreadsWereDoing) {
       while (!is_over) {
         const Coordinator parents = Coordinator::Create();
         const Interruptible guard(parents.Child());
+        EXPECT_TRUE(TakesAnError(parents));
       }
     });
   }
@@ -91,8 +98,7 @@ TEST(ForkedProcessTest, UsesTheLibraryWhateverItsParentsThreadsWereDoing) {
     holds = HoldsInAFork([] {
       const Coordinator own = Coordinator::Create();
       const Interruptible guard(own.Child());
-      own.RequestStop();
-      return guard && own.ShouldStop();
+      return guard && TakesAnError(own);
     });
   }
   EXPECT_TRUE(holds);
