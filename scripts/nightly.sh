@@ -16,6 +16,7 @@ tests_and_sanitizers() {
   step 'npm test, with the seed of the day' 3600 npm test
   step 'long tests' 7200 npm run --silent test:long
   step 'native tests under sanitizers' 5400 npm run --silent test:native
+  step 'an attack under sanitizers' 3600 bash scripts/test-attack.sh 10 "$ALLSTOP_TEST_SEED"
   step 'addons under sanitizers, in Node' 3600 bash scripts/test-sanitized.sh
   step 'forced races' 3600 node scripts/test-faults.mjs --minutes 10
   step 'planted races are found' 5400 node scripts/test-faults.mjs --mutants
