@@ -1,7 +1,7 @@
 /** `allstop new-addon DIR` makes the folder of a native addon whose thread JavaScript stops and joins. */
 
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { basename, join, relative, resolve } from 'node:path';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { messageOf } from '../base/thrown-value.ts';
 import { root } from '../native/binary/package-files.ts';
 import { type Command, CommandError, UsageError, version } from './base/command.ts';
@@ -14,11 +14,18 @@ const TEMPLATES: ReadonlyMap<string, readonly string[]> = new Map([
   ['rust', ['common', 'rust']],
 ]);
 
+/** mkdirSync's own `recursive` tries again for ever where the system says ENOENT, as in /proc. */
+function makeWithParents(folder: string): void {
+  if (existsSync(folder)) return;
+  makeWithParents(dirname(folder));
+  mkdirSync(folder);
+}
+
 /** Makes the folder, if there is none. @throws CommandError: it is not empty, or cannot be made */
 function makeEmpty(folder: string): void {
   let names: string[];
   try {
-    mkdirSync(folder, { recursive: true });
+    makeWithParents(folder);
     names = readdirSync(folder);
   } catch (error) {
     throw new CommandError(`the folder cannot be made: ${messageOf(error)}`);

@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function newAddon(...args: string[]): { status: number | null; stdout: string; stderr: string } {
   const command = join(root, 'dist/cli/main.js');
-  const options = { cwd: folder, encoding: 'utf8' } as const;
+  const options = { cwd: folder, encoding: 'utf8', timeout: 20_000 } as const;
   return spawnSync(process.execPath, [command, 'new-addon', ...args], options);
 }
 
@@ -65,7 +65,13 @@ describe('what new-addon refuses', () => {
     writeFileSync(join(folder, 'file'), '');
     const { status, stderr } = newAddon('file');
     expect(status).toBe(1);
-    expect(stderr).toMatch(/^allstop: the folder cannot be made: .*EEXIST/);
+    expect(stderr).toMatch(/^allstop: the folder cannot be made: .*ENOTDIR/);
+  });
+
+  it.runIf(process.platform === 'linux')('is in a folder of the system that takes none', () => {
+    const { status, stderr } = newAddon('/proc/nope/addon');
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^allstop: the folder cannot be made: .*ENOENT/);
   });
 
   it.each([
