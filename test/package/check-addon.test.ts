@@ -67,6 +67,14 @@ describe('an addon that calls functions and cannot bear their exceptions', () =>
   });
 });
 
+describe('an addon whose first environment takes along what all environments share', () => {
+  it('crashes when it is used again', { tags: 'long' }, () => {
+    const rows = rowsOf('careless', 'export default (addon) => addon.count();');
+    expect(resultsOf(rows, /used again/)).toEqual(['SIGSEGV']);
+    expect(resultsOf(rows, /^(?!.*used again)/)).toEqual(['ok']);
+  });
+});
+
 describe('an addon that uses the lifetime kit', () => {
   it('is ok in each phase, however its worker ends, alone and beside another', () => {
     const rows = rowsOf(

@@ -53,12 +53,33 @@ static napi_value exit_at_end(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
+static int* counted;  // made once in the process
+
+static void make_counted(void) { counted = calloc(1, sizeof *counted); }
+
+static void free_counted(void* unused) {
+  (void)unused;
+  free(counted);
+  counted = NULL;
+}
+
+// count(): uses what the end of the first environment takes away from all others.
+static napi_value count(napi_env env, napi_callback_info info) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  (void)info;
+  pthread_once(&once, make_counted);
+  ++*(volatile int*)counted;
+  napi_add_env_cleanup_hook(env, free_counted, NULL);
+  return NULL;
+}
+
 NAPI_MODULE_INIT() {
   const napi_property_descriptor functions[] = {
       {"tick", NULL, tick, NULL, NULL, NULL, napi_enumerable, NULL},
       {"hang", NULL, hang, NULL, NULL, NULL, napi_enumerable, NULL},
       {"exit", NULL, exit_at_end, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"count", NULL, count, NULL, NULL, NULL, napi_enumerable, NULL},
   };
-  napi_define_properties(env, exports, 3, functions);
+  napi_define_properties(env, exports, 4, functions);
   return exports;
 }
