@@ -185,7 +185,8 @@ static inline allstop_status allstop_request_stop_made(const allstop_coordinator
  * completed. Registered threads stay registered. Any thread; does not block.
  *
  * @retval ALLSTOP_OK
- * @retval ALLSTOP_FAILED_PRECONDITION the coordinator is the child of a stopped parent
+ * @retval ALLSTOP_FAILED_PRECONDITION the coordinator is the child of a stopped parent, or that of
+ *   a cluster or of a forked process, which cannot be cleared
  */
 static inline allstop_status allstop_clear_stop(const allstop_coordinator *coord) {
   return coord->table->clear_stop(coord->state);

@@ -348,7 +348,8 @@ class Coordinator {
   /// Clears the stop; see allstop_clear_stop.
   ///
   /// @retval ALLSTOP_OK
-  /// @retval ALLSTOP_FAILED_PRECONDITION this is the child of a stopped parent
+  /// @retval ALLSTOP_FAILED_PRECONDITION this is the child of a stopped parent, or the coordinator
+  ///   of a cluster or of a forked process, which cannot be cleared
   allstop_status ClearStop() const noexcept { return allstop_clear_stop(&handle_); }
 
   /// Blocks until all registered threads have ended or a stop is requested, and from the stop
