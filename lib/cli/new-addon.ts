@@ -1,6 +1,14 @@
 /** `allstop new-addon DIR` makes the folder of a native addon whose thread JavaScript stops and joins. */
 
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { messageOf } from '../base/thrown-value.ts';
 import { root } from '../native/binary/package-files.ts';
