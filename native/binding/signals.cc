@@ -29,12 +29,12 @@ void ReinstallSignals() {}
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 
+#include "../core/background_thread.h"
 #include "../core/fault_point.h"
 #include "../core/identity.h"
 
@@ -426,8 +426,8 @@ class SignalHub {
     if (pipe(ends) != 0) return false;
     for (const int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
     try {
-      std::thread([this, out = ends[0]] { Run(out); }).detach();
-    } catch (const std::system_error&) {  // no thread: Add returns 0, and JavaScript listens
+      core::StartBackgroundThread([this, out = ends[0]] { Run(out); });
+    } catch (const std::exception&) {  // no thread: Add returns 0, and JavaScript listens
       for (const int end : ends) close(end);
       return false;
     }

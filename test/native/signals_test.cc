@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <thread>
 #include <type_traits>
@@ -84,6 +85,22 @@ TEST(SignalsTest, AClearThatComesLateRearmsNoOtherLink) {
 }
 
 #if !defined(__SANITIZE_THREAD__)  // which does not follow a forked process with threads
+TEST(SignalsTest, TheThreadThatStopsTakesNoSignalOfTheProgram) {
+  const auto coordinator = MakeCoordinator();
+  std::promise<bool> is_blocked;
+  coordinator->OnStop(
+      [](void* promise) {
+        sigset_t mask;
+        pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+        static_cast<std::promise<bool>*>(promise)->set_value(sigismember(&mask, SIGUSR1) == 1);
+      },
+      &is_blocked);
+  const std::uint64_t link = Link(coordinator, SIGTERM);
+  raise(SIGTERM);
+  EXPECT_TRUE(is_blocked.get_future().get());
+  UnlinkSignals(link, true);
+}
+
 TEST(SignalsTest, AForkedChildHasItsSignalsForItself) {
   heard = 0;
   Install(SIGTERM, Hear);
