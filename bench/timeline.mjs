@@ -19,7 +19,7 @@ const EVENTS_OF_A_CALL = 3; // queued, started, ended
 async function importRing() {
   const folder = mkdtempSync(join(tmpdir(), 'allstop-bench-'));
   const file = join(folder, 'call-events.mjs');
-  const bundle = await rolldown({ input: path('../lib/events/timeline/call-events.ts') });
+  const bundle = await rolldown({ input: path('../lib/events/timeline.ts') });
   await bundle.write({ file });
   await bundle.close();
   const module = await import(pathToFileURL(file));

@@ -21,14 +21,14 @@ export type { JoinableThread, ThreadInfo } from './coordinator/threads/watch.ts'
 export type { CoordinatorSpawnOptions } from './coordinator/threads/workers.ts';
 export * from './errors/public-errors.ts';
 export type { StopMessage, StragglerMessage, ThreadMessage } from './events/channels.ts';
-export type { CoordinatorMessage } from './events/coordinator-event.ts';
+export type { CoordinatorMessage } from './events/spine.ts';
 export type {
   ChromeTrace,
   StopLatency,
   Timeline,
   TimelineEvent,
   TimelineEventType,
-} from './events/timeline/events.ts';
+} from './events/timeline.ts';
 export type { MissedTicks } from './looper/looper-loop.ts';
 export { LooperThread, type LooperThreadOptions } from './looper/looper-thread.ts';
 export {

@@ -55,7 +55,7 @@ export const outputOptions = {
       // thread that loads it slower (call-store.ts).
       {
         name: 'worker',
-        test: /\/lib\/(?:values\/|pool\/worker\/(?!current-call)|cluster\/variables\/(?:variable|native-operations)\.)/,
+        test: /\/lib\/(?:values\/|pool\/worker\/(?!current-call)|cluster\/variables\/variable\.)/,
         minShareCount: 2,
         priority: 2,
       },

@@ -1,11 +1,201 @@
 /** The commands: what each is told by its help, and what runs it. */
 
-import { join, relative, sep } from 'node:path';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
+import { constants } from 'node:os';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { messageOf } from '../base/thrown-value.ts';
 import { root } from '../native/binary/package-files.ts';
-import { type Command, UsageError } from './base/command.ts';
-import { checkAddon } from './check-addon.ts';
-import { demo } from './demo.ts';
-import { newAddon } from './new-addon.ts';
+import { type Command, CommandError, UsageError, version } from './base/command.ts';
+
+// `allstop new-addon DIR` makes the folder of a native addon whose thread JavaScript stops and joins.
+
+/** The files of each template, relative to the package's folder `templates`: later ones replace earlier ones. */
+const TEMPLATES: ReadonlyMap<string, readonly string[]> = new Map([
+  ['cpp', ['common', 'cpp']],
+  ['c', ['common', 'c']],
+  ['cmake', ['common', 'cpp/addon.cc', 'cmake']],
+  ['rust', ['common', 'rust']],
+]);
+
+/** mkdirSync's own `recursive` tries again for ever where the system says ENOENT, as in /proc. */
+function makeWithParents(folder: string): void {
+  if (existsSync(folder)) return;
+  makeWithParents(dirname(folder));
+  mkdirSync(folder);
+}
+
+/** Makes the folder, if there is none. @throws CommandError: it is not empty, or cannot be made */
+function makeEmpty(folder: string): void {
+  let names: string[];
+  try {
+    makeWithParents(folder);
+    names = readdirSync(folder);
+  } catch (error) {
+    throw new CommandError(`the folder cannot be made: ${messageOf(error)}`);
+  }
+  if (names.length > 0) {
+    throw new CommandError(
+      `the folder ${folder} is not empty\nWhat to do: name a folder that is empty, or that does not exist yet`,
+    );
+  }
+}
+
+/** A name that npm accepts. */
+const packageName = (folder: string): string =>
+  basename(folder)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]+/g, '-')
+    .replace(/^[._-]+/, '') || 'addon';
+
+function make(folder: string, parts: readonly string[]): void {
+  for (const part of parts) {
+    const isFile = part.includes('/');
+    const to = isFile ? join(folder, basename(part)) : folder;
+    cpSync(join(root(), 'templates', part), to, { recursive: true });
+  }
+  // npm leaves a .gitignore out of a tarball.
+  renameSync(join(folder, 'gitignore'), join(folder, '.gitignore'));
+  const manifest = join(folder, 'package.json');
+  const named = readFileSync(manifest, 'utf8')
+    .replace('"name": "addon"', `"name": "${packageName(folder)}"`)
+    .replace('"allstop": "*"', `"allstop": "^${version}"`);
+  writeFileSync(manifest, named);
+}
+
+const newAddon: Command = {
+  summary: 'makes the folder of a native addon whose thread JavaScript joins',
+  help: `Makes the folder DIR with a native addon: a thread that a Coordinator stops, and that
+JavaScript joins. npm run build compiles the addon, npm start runs a program that uses it, and
+npm run check ends workers that use it in every way (allstop check-addon).
+
+The templates: cpp is C++17 with node-addon-api, built by node-gyp; c is C11 on plain Node-API,
+built by node-gyp; cmake is C++17, built by cmake-js; rust is a crate on plain Node-API, built by
+cargo. The templates c and rust are for POSIX systems.
+
+Exit code: 0 if the folder was made, 1 if DIR is not empty or cannot be made.`,
+  examples: ['npx allstop new-addon my-addon', 'npx allstop new-addon my-addon --template rust'],
+  argument: 'DIR',
+  options: ['template'],
+  run: ({ argument = '', template = 'cpp' }) => {
+    const parts = TEMPLATES.get(template);
+    if (parts === undefined) {
+      const names = [...TEMPLATES.keys()].join(', ');
+      throw new UsageError(`--template must be one of ${names}, not '${template}'`);
+    }
+    const folder = resolve(argument);
+    makeEmpty(folder);
+    make(folder, parts);
+    const text = [
+      `Made ${folder} (template ${template}). Now:`,
+      `  cd ${relative('.', folder) || '.'}`,
+      '  npm install',
+      '  npm run build',
+      '  npm start',
+      '  npm run check',
+    ];
+    return { text: `${text.join('\n')}\n`, json: { 'new-addon': folder, template } };
+  },
+};
+
+// `allstop demo` runs the program of examples/first.
+
+/** From the root of the package. */
+const PROGRAM = 'examples/first/main.mjs';
+const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
+
+const demo: Command = {
+  summary: 'runs a first program: a worker, a task and a looper that stop together',
+  help: `Runs ${PROGRAM} of the package as node does. A worker computes, a task waits for an answer, a looper ticks. Press Ctrl-C: all of
+them end, and the program says why, and how long each took. After ten seconds the worker fails,
+which also stops the others.
+
+The program ends with the exit code 1 because its worker fails, or 130 or 143 after SIGINT or
+SIGTERM. It is meant to be read and copied: --json prints its path, and what it writes goes to
+stderr.`,
+  examples: ['npx allstop demo', 'cp node_modules/allstop/examples/first/main.mjs .'],
+  options: [],
+  run: async ({ json }) => {
+    const program = join(root(), PROGRAM);
+    const args = 'deno' in process.versions ? ['run', '-A', program] : [program];
+    // In a process group of its own: Ctrl-C, or npm beside it, would signal it a second time, which
+    // ends a program at once. The first signal is passed on, once.
+    const child = spawn(process.execPath, args, {
+      stdio: ['ignore', json ? 2 : 'inherit', 'inherit'],
+      detached: process.platform !== 'win32',
+    });
+    let isPassed = false;
+    const pass = (signal: NodeJS.Signals): void => {
+      if (!isPassed) child.kill(signal);
+      isPassed = true;
+    };
+    for (const signal of SIGNALS) process.on(signal, pass);
+    process.stderr.write('Press Ctrl-C, or wait ten seconds until the worker fails.\n');
+    try {
+      const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+      const exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+      return { text: '', json: { demo: program, exitCode }, exitCode };
+    } catch (error) {
+      throw new CommandError(`${process.execPath} cannot be run: ${messageOf(error)}`);
+    } finally {
+      for (const signal of SIGNALS) process.off(signal, pass);
+    }
+  },
+};
+
+// `allstop check-addon FILE --exercise SCRIPT` ends workers that use an addon, in every way.
+
+const TIMEOUT_S = 30;
+
+/** @throws UsageError */
+function secondsOf(timeout: string | undefined): number {
+  const seconds = timeout === undefined ? TIMEOUT_S : Number(timeout);
+  if (seconds > 0 && seconds <= 3_600) return seconds;
+  throw new UsageError(`--timeout must be a number of seconds up to 3600, not '${timeout}'`);
+}
+
+const checkAddon: Command = {
+  summary: 'says whether a native addon survives the end of its worker',
+  help: `Loads the native addon FILE in a worker, uses it by SCRIPT, and ends the worker: by
+terminate(), process.exit() and an exception, each when the addon was just loaded, while
+the exercise is running, and when it is done; with one worker, and with two of which the
+second goes on. In three more cases each function that SCRIPT gives to the addon throws when it
+has been called, and another worker uses the addon after the first has ended. Afterwards the main thread lives on for a while, so that native threads
+which were left behind crash if they are going to. Each of the 21 cases has a process of
+its own. Prints a table of what crashed, or did not end, and when.
+
+SCRIPT is an ES module: export default async (addon) => { ... } uses the addon. What it
+starts may go on when it returns. If the script also has export async function
+afterwards(), this is called after each worker's end, in another worker and without the
+addon: for events that somebody has to cause, such as a changed file.
+
+The runtimes are the one that runs this command, and node, bun and deno of the PATH; or
+those that --runtimes names.
+
+Exit code: 0 if all is well, 1 if anything crashed, hung or failed, 130 or 143 after SIGINT
+or SIGTERM.`,
+  examples: [
+    'npx allstop check-addon build/Release/addon.node --exercise exercise.mjs',
+    'npx allstop check-addon addon.node --exercise exercise.mjs --runtimes node,bun --json',
+  ],
+  argument: 'FILE',
+  options: ['exercise', 'runtimes', 'timeout'],
+  required: ['exercise'],
+  run: async ({ argument = '', exercise = '', runtimes, timeout }) => {
+    const timeoutMs = secondsOf(timeout) * 1_000;
+    const { check } = await import('./check-addon/check.ts');
+    return check({ addon: argument, exercise, runtimes, timeoutMs });
+  },
+};
 
 // What does the work is imported when it is needed: the other commands must work even if the rest of
 // the library cannot load.
@@ -95,7 +285,7 @@ binary from before is kept), 130 or 143 after SIGINT or SIGTERM.`,
   environment: [['CC, CXX', 'the compilers that CMake uses (default: the ones that CMake finds)']],
   options: [],
   run: async () => {
-    const { compile } = await import('./compilation/compile.ts');
+    const { compile } = await import('./compile.ts');
     const path = await compile();
     return { text: `${path}\n`, json: { build: path } };
   },
@@ -155,7 +345,7 @@ Exit code: 130 after SIGINT, 143 after SIGTERM, 1 after an error.`,
   ],
   required: ['module', 'servers', 'cluster'],
   run: async (options) => {
-    const { serve } = await import('./worker/serve.ts');
+    const { serve } = await import('./serve.ts');
     return serve(options);
   },
 };
@@ -173,7 +363,7 @@ FILE is the JSON of what coord.timeline() returned, or of its toChromeTrace():
   options: ['output'],
   required: ['output'],
   run: async ({ argument = '', output = '' }) => {
-    const { writePage } = await import('./timeline/page.ts');
+    const { writePage } = await import('./timeline.ts');
     return writePage(argument, output);
   },
 };

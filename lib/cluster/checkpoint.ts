@@ -10,17 +10,17 @@ import {
 import { showAs } from '../base/inspect.ts';
 import { messageOf } from '../base/thrown-value.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
-import { refusedValue } from '../values/refused-values.ts';
+import { refusedValue } from '../values/lost-values.ts';
 import { packValue, unpackValue } from '../values/value.ts';
 import {
   type CheckpointFiles,
   type CheckpointStore,
   checkpointParts,
+  DirectoryStore,
   NotACheckpoint,
   readCheckpoint,
   type Snapshot,
 } from './checkpoints/checkpoint-file.ts';
-import { DirectoryStore } from './checkpoints/directory-store.ts';
 import type { Strategy } from './cluster-strategy.ts';
 import type { Definition } from './variables/variable.ts';
 import { type VariableStore, variablesOf } from './variables/variable-store.ts';

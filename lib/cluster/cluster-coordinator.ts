@@ -4,7 +4,7 @@ import { throwIfAborted } from '../base/abort.ts';
 import { DeadlineExceededError, InvalidArgumentError, poolClosed } from '../errors/errors.ts';
 import { CallPool } from '../pool/call-pool.ts';
 import { checkWaitOptions, type WaitOptions } from '../pool/calls/call-options.ts';
-import { shownName } from '../pool/calls/calls.ts';
+import { type CallsHost, shownName } from '../pool/calls/calls.ts';
 import type {
   FunctionNames,
   Named,
@@ -12,18 +12,26 @@ import type {
   ScheduleArgs,
   ScheduleOptions,
 } from '../pool/calls/signatures.ts';
+import type { PoolCore, PoolExtension } from '../pool/pool-core.ts';
 import type { ClusterCoordinatorOptions } from '../pool/pool-options.ts';
+import type { Call } from '../pool/queue/call.ts';
 import { type AnyFunction, checkFunctionOrName } from '../pool/queue/module-exports.ts';
 import { inTime } from '../pool/queue/time-limits.ts';
 import { argumentsOf } from '../pool/queue/work.ts';
-import { type Fetched, fetchAll } from './calls/fetch-all.ts';
-import type { RemoteValue } from './calls/remote-value.ts';
-import { ClusterParts } from './cluster-parts.ts';
-import type { Strategy } from './cluster-strategy.ts';
-import type { DatasetOf } from './datasets/datasets.ts';
-import type { PerWorkerDataset } from './datasets/per-worker.ts';
+import type { Resource } from '../pool/worker/protocol.ts';
+import { CallGroup } from './calls/call-group.ts';
+import { ClusterCalls } from './calls/cluster-calls.ts';
+import { type Fetched, fetchAll, type RemoteValue } from './calls/remote-value.ts';
+import type { ClusterEngine, Strategy } from './cluster-strategy.ts';
+import { type DatasetOf, Datasets, type PerWorkerDataset } from './datasets/datasets.ts';
+import { ClusterVariables } from './variables/cluster-variables.ts';
 import type { Variable, VariableValue, Widened } from './variables/variable.ts';
-import { checkVariableOptions, type VariableOptions } from './variables/variable-store.ts';
+import {
+  checkVariableOptions,
+  type VariableOptions,
+  type VariableStore,
+  variablesOf,
+} from './variables/variable-store.ts';
 
 /**
  * Runs exported functions on a cluster of workers. TensorFlow's ClusterCoordinator.
@@ -225,5 +233,75 @@ export class ClusterCoordinator<M extends object = any> extends CallPool<M> {
     if (core.isClosing) throw poolClosed('cluster');
     const variable = await core.wait(store.variable(name, initial, options));
     return variable as unknown as Variable<Widened<T>>;
+  }
+}
+
+// What a cluster has beside its pool: scheduled calls, variables, data sets.
+
+class ClusterParts implements PoolExtension<ClusterEngine> {
+  readonly core: PoolCore;
+  readonly group: CallGroup<Call>;
+  readonly datasets: Datasets;
+  /** Those whose values are in this process. */
+  readonly variables: ClusterVariables;
+  readonly #cluster: object;
+  #calls: ClusterCalls | undefined;
+  #store: VariableStore;
+
+  /** @param cluster - the ClusterCoordinator */
+  constructor(core: PoolCore, cluster: object) {
+    this.core = core;
+    this.#cluster = cluster;
+    this.group = new CallGroup(core.queue, (call, reason) =>
+      core.engine.cancel(call, { reason, replace: false }),
+    );
+    this.datasets = new Datasets(cluster, {
+      prepare: (resource) => core.engine.prepare(resource),
+      end: () => core.end,
+      onDefined: () => core.changes.notify(),
+      forget: (id) => core.engine.forget(id),
+    });
+    this.variables = new ClusterVariables(cluster, () => core.engine);
+    this.#store = this.variables;
+  }
+
+  get calls(): ClusterCalls {
+    return this.#calls as ClusterCalls;
+  }
+
+  /** Where the values are. */
+  get store(): VariableStore {
+    return this.#store;
+  }
+
+  get resources(): Iterable<Resource> {
+    return this.datasets.resources;
+  }
+
+  get isDefining(): boolean {
+    return this.datasets.isDefining;
+  }
+
+  get waiting(): Call[] {
+    return this.group.waiting;
+  }
+
+  makeCalls(host: CallsHost): ClusterCalls {
+    this.#calls = new ClusterCalls(host, this.#cluster, this.group, this.datasets);
+    return this.#calls;
+  }
+
+  connected(engine: ClusterEngine): void {
+    this.#store = engine.variables?.(this.#cluster) ?? this.variables;
+    variablesOf.set(this.#cluster, this.#store);
+  }
+
+  left(call: Call): void {
+    this.#store.forget(call.id);
+    this.group.left(call);
+  }
+
+  close(): void {
+    this.#store.close();
   }
 }

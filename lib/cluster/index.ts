@@ -6,7 +6,7 @@
 
 export * from '../errors/public-errors.ts';
 export type { WaitOptions } from '../pool/calls/call-options.ts';
-export type { Results } from '../pool/calls/kept-results.ts';
+export type { Results } from '../pool/calls/calls.ts';
 export type {
   CallOptions,
   FunctionNames,
@@ -23,32 +23,34 @@ export type {
   StandsFor,
 } from '../pool/calls/signatures.ts';
 export type { FunctionStats, Percentiles } from '../pool/function-stats.ts';
+export type { LocalWorkerOptions } from '../pool/local/local-strategy.ts';
 export {
   type ElasticWorkers,
   LocalStrategy,
   type LocalStrategyOptions,
 } from '../pool/local/local-strategy.ts';
-export type { LocalWorkerOptions } from '../pool/local/worker-options.ts';
-export type { ClusterEvents, Retry, WorkerMessage } from '../pool/pool-events.ts';
 export type {
   CloseOptions,
   ClusterCoordinatorOptions,
+  ClusterEvents,
   ClusterStats,
   ReadyOptions,
+  Retry,
+  WorkerMessage,
 } from '../pool/pool-options.ts';
 export type { Priority } from '../pool/queue/lines/call-lines.ts';
 export type { RunningCall, WorkerInfo } from '../pool/queue/strategy.ts';
 export type { TaskMessage } from '../pool/worker/task-channel.ts';
 export { type Movable, transfer } from '../pool/worker/transfer.ts';
 export type { Recycle } from '../pool/workers/channel.ts';
-export type { Fetched } from './calls/fetch-all.ts';
+export type { Fetched } from './calls/remote-value.ts';
 export { type FetchOptions, type RemoteState, RemoteValue } from './calls/remote-value.ts';
 export { Checkpoint, type CheckpointOptions } from './checkpoint.ts';
 export { ClusterCoordinator } from './cluster-coordinator.ts';
 export { type ClusterJobs, ClusterSpec } from './cluster-spec.ts';
 export type { Strategy } from './cluster-strategy.ts';
 export { type CurrentCall, currentCall } from './current-call.ts';
-export { PerWorkerDataset, PerWorkerValues } from './datasets/per-worker.ts';
+export { PerWorkerDataset, PerWorkerValues } from './datasets/datasets.ts';
 export { FileResults } from './results/file-results.ts';
 export { Variable, type VariableValue } from './variables/variable.ts';
 export type { VariableOptions } from './variables/variable-store.ts';

@@ -15,8 +15,7 @@ import {
 import { showAs } from '../base/inspect.ts';
 import { isThenable } from '../base/thrown-value.ts';
 import { FailedPreconditionError, type Straggler } from '../errors/errors.ts';
-import type { Timeline } from '../events/timeline/events.ts';
-import { timeline } from '../events/timeline/timeline.ts';
+import { type Timeline, timeline } from '../events/timeline.ts';
 import { STOP_KINDS } from '../native/binding.ts';
 import { binding, firstSlab, hoistsReads } from '../native/native.ts';
 import type { StopRecord } from '../record/stop-record.ts';

@@ -4,8 +4,7 @@ import { type Shown, shownAsText } from '../base/inspect.ts';
 import { enclosingHooks } from '../base/task-context.ts';
 import { oneLine } from '../base/thrown-value.ts';
 import type { Straggler } from '../errors/errors.ts';
-import { latenciesOf, type StopLatency } from '../events/timeline/events.ts';
-import { timeline } from '../events/timeline/timeline.ts';
+import { latenciesOf, type StopLatency, timeline } from '../events/timeline.ts';
 import { binding } from '../native/native.ts';
 import {
   type StopRecord,

@@ -5,8 +5,7 @@
 
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { StopRecord } from '../record/stop-record.ts';
-import type { CoordinatorEvent, CoordinatorMessage, ThreadInfo } from './coordinator-event.ts';
-import type { Subscriber } from './spine.ts';
+import type { CoordinatorEvent, CoordinatorMessage, Subscriber, ThreadInfo } from './spine.ts';
 
 /** On `allstop:stop`: a stop was requested. */
 export type StopMessage = CoordinatorMessage & {

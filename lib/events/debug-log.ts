@@ -12,8 +12,7 @@ import {
   THREAD_KINDS,
 } from '../native/binding.ts';
 import { threadName as ownThreadName } from '../native/native.ts';
-import type { CoordinatorEvent } from './coordinator-event.ts';
-import { log, type Subscriber } from './spine.ts';
+import { type CoordinatorEvent, log, type Subscriber } from './spine.ts';
 
 /** The deed of a thread, by the event. */
 const DEEDS_OF_THREADS: { [type in NonNullable<CoordinatorEvent['type']>]?: string } = {

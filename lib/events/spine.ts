@@ -5,6 +5,16 @@
  */
 
 import { debuglog } from 'node:util';
+import {
+  type NativeAttachment,
+  type NativeRecord,
+  type NativeThread,
+  type NativeTimeline,
+  THREAD_KINDS,
+  type ThreadKind,
+  TIMELINE_TYPES,
+} from '../native/binding.ts';
+import type { StopRecord } from '../record/stop-record.ts';
 
 /** The log of `NODE_DEBUG=allstop`. */
 export const log: ReturnType<typeof debuglog> = debuglog('allstop');
@@ -34,5 +44,116 @@ export class Spine<E> {
       made ??= { event: make() };
       each.hear(made.event);
     }
+  }
+}
+
+// One event of a coordinator: what somebody who hears it may ask.
+
+/** A registered thread, or one of the last 64 that have ended. */
+export type ThreadInfo = {
+  /** The name with which the thread was registered. */
+  name: string;
+  /**
+   * What the thread is:
+   *
+   * - 'worker': a Worker
+   * - 'process': a child process
+   * - 'task': a function of `start`, or a registered promise
+   * - 'looper': a LooperThread
+   * - 'native': a thread of C, C++ or Rust
+   * - 'hook': a function of `onStop`
+   * - 'custom': another object with a `join()`
+   */
+  kind: ThreadKind;
+  /** Whether it has started and not ended. */
+  alive: boolean;
+  /** Set on a hook that has to run for the stop, and whose turn has not come. */
+  hasBegun?: false;
+  /** The option `daemon`. Left out if nothing was said. */
+  daemon?: boolean;
+  /** The threadId of a worker, the OS thread id of a native thread, or the pid of a process. */
+  threadId?: number;
+  /** When it was started or, if it has not been, registered. */
+  startedAt: Date;
+  /** When it ended. Left out while it has not. */
+  endedAt?: Date;
+  /** Set if nobody saw this thread end: the JavaScript thread that watched it had ended before. */
+  unobserved?: true;
+};
+
+export function toThreadInfo(native: Omit<NativeThread, 'id' | 'isOsThread'>): ThreadInfo {
+  const info: ThreadInfo = {
+    name: native.name,
+    kind: THREAD_KINDS[native.kind] ?? 'custom',
+    alive: native.alive,
+    startedAt: new Date(native.startedAt),
+  };
+  if (native.threadId !== undefined) info.threadId = native.threadId;
+  if (native.endedAt !== 0) info.endedAt = new Date(native.endedAt);
+  if (native.daemon !== undefined) info.daemon = native.daemon;
+  if (!native.hasBegun) info.hasBegun = false;
+  if (native.unobserved) info.unobserved = true;
+  return info;
+}
+
+/** What each message on a channel of ours begins with. */
+export type CoordinatorMessage = {
+  /** The name of the coordinator. */
+  coordinator: string;
+  /** Which coordinator it is, where several have one name: unique in the process. */
+  coordinatorId: string;
+};
+
+/** What this needs of an Attachment. */
+export type Watched = {
+  readonly native: NativeAttachment;
+  setTeller(teller: { tell(): void } | undefined): number;
+  readonly errors: { toRecord(record: NativeRecord, isGiven: boolean): StopRecord };
+};
+
+type NativeEvent = NativeTimeline['events'][number];
+
+/** One event. What takes time to find out is a method. */
+export class CoordinatorEvent {
+  readonly about: CoordinatorMessage;
+  readonly type: (typeof TIMELINE_TYPES)[number] | undefined;
+  readonly native: NativeEvent;
+  readonly #watched: Watched;
+  /** Milliseconds since 1970. */
+  readonly #at: number;
+
+  constructor(about: CoordinatorMessage, watched: Watched, native: NativeEvent, startedAt: number) {
+    this.about = about;
+    this.type = TIMELINE_TYPES[native.type];
+    this.native = native;
+    this.#watched = watched;
+    this.#at = startedAt + native.at;
+  }
+
+  /** The record of the stop that the event is about; undefined if that was cleared since. */
+  nativeRecord(): NativeRecord | undefined {
+    const record = this.#watched.native.record();
+    return record?.generation === this.native.generation ? record : undefined;
+  }
+
+  /** As `nativeRecord`. The errors in it do not count as given. */
+  record(): StopRecord | undefined {
+    const record = this.nativeRecord();
+    return record && this.#watched.errors.toRecord(record, false);
+  }
+
+  /** The thread that the event is about. */
+  thread(): ThreadInfo {
+    const { name, kind, unobserved, threadId, threadStartedAt: startedAt } = this.native;
+    const alive = this.type !== 'ended';
+    const endedAt = alive ? 0 : this.#at;
+    const known = { name, kind, unobserved, alive, startedAt, endedAt, hasBegun: true };
+    return toThreadInfo(threadId === undefined ? known : { ...known, threadId });
+  }
+
+  /** The time from the stop to the event; 0 if the stop was cleared meanwhile. */
+  stopAgeMs(): number {
+    const stop = this.#watched.native.stop();
+    return stop === null ? 0 : Math.max(0, Math.round(stop.ageMs - (Date.now() - this.#at)));
   }
 }

@@ -7,9 +7,8 @@
  */
 
 import { onChannels, onSubscribe } from './channels.ts';
-import { CoordinatorEvent, type CoordinatorMessage, type Watched } from './coordinator-event.ts';
 import { inLog } from './debug-log.ts';
-import { Spine } from './spine.ts';
+import { CoordinatorEvent, type CoordinatorMessage, Spine, type Watched } from './spine.ts';
 
 const spine = new Spine<CoordinatorEvent>(onChannels, inLog);
 

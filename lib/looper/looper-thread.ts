@@ -18,7 +18,7 @@ import type { Coordinator } from '../coordinator/coordinator.ts';
 import { OwnThread } from '../coordinator/threads/tasks.ts';
 import { runInWorker, workerEntry } from '../coordinator/threads/workers.ts';
 import { duration } from '../coordinator/words.ts';
-import { refusedValue } from '../values/refused-values.ts';
+import { refusedValue } from '../values/lost-values.ts';
 import {
   type LooperTimes,
   type LooperWork,

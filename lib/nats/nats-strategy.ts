@@ -16,8 +16,7 @@ import { InvalidArgumentError } from '../errors/errors.ts';
 import type { WorkerStart } from '../errors/phases.ts';
 import { fileName } from '../pool/queue/module-exports.ts';
 import type { ClusterHost, Engine, Strategy } from '../pool/queue/strategy.ts';
-import { shownModule } from '../pool/worker/module/import-error.ts';
-import { checkDefinition, checkHooks, checkModule } from '../pool/worker/module-options.ts';
+import { checkDefinition, checkHooks, checkModule, shownModule } from '../pool/worker/module.ts';
 import { BucketCheckpoints } from './checkpoints/bucket-checkpoints.ts';
 import {
   CONNECTION_OPTIONS,

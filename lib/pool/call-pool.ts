@@ -18,10 +18,10 @@ import type {
   ScheduleArgs,
 } from './calls/signatures.ts';
 import { PoolCore, type PoolExtension } from './pool-core.ts';
-import type { ClusterEvents } from './pool-events.ts';
 import type {
   CloseOptions,
   ClusterCoordinatorOptions,
+  ClusterEvents,
   ClusterStats,
   ReadyOptions,
 } from './pool-options.ts';

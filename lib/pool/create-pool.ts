@@ -6,7 +6,7 @@ import { InvalidArgumentError } from '../errors/errors.ts';
 import { CallPool, closeAtStop } from './call-pool.ts';
 import { LOCAL_OPTIONS, LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
 import { CLUSTER_OPTIONS, type ClusterCoordinatorOptions } from './pool-options.ts';
-import { checkModule } from './worker/module-options.ts';
+import { checkModule } from './worker/module.ts';
 
 /** The options of `createPool`: those of a LocalStrategy and of a ClusterCoordinator, and these. */
 export type PoolOptions = Omit<LocalStrategyOptions, 'module'> &

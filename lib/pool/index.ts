@@ -5,7 +5,7 @@
  */
 
 export * from '../errors/public-errors.ts';
-export type { Results } from './calls/kept-results.ts';
+export type { Results } from './calls/calls.ts';
 export type {
   CallOptions,
   FunctionNames,
@@ -20,14 +20,18 @@ export type {
 } from './calls/signatures.ts';
 export { createPool, type Pool, type PoolOptions } from './create-pool.ts';
 export type { FunctionStats, Percentiles } from './function-stats.ts';
-export type { ElasticWorkers, LocalStrategyOptions } from './local/local-strategy.ts';
-export type { LocalWorkerOptions } from './local/worker-options.ts';
-export type { ClusterEvents, Retry } from './pool-events.ts';
+export type {
+  ElasticWorkers,
+  LocalStrategyOptions,
+  LocalWorkerOptions,
+} from './local/local-strategy.ts';
 export type {
   CloseOptions,
   ClusterCoordinatorOptions,
+  ClusterEvents,
   ClusterStats,
   ReadyOptions,
+  Retry,
 } from './pool-options.ts';
 export type { Priority } from './queue/lines/call-lines.ts';
 export type { RunningCall, WorkerInfo } from './queue/strategy.ts';

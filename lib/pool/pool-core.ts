@@ -26,113 +26,30 @@ import {
   poolClosing,
 } from '../errors/errors.ts';
 import { importing, type ReadinessReport } from '../errors/phases.ts';
-import { beginCallEvents } from '../events/timeline/call-events.ts';
+import { beginCallEvents } from '../events/timeline.ts';
 import { Calls, type CallsHost } from './calls/calls.ts';
 import { FunctionStatistics } from './function-stats.ts';
-import { type ClusterEvents, publishWorker, type Retry } from './pool-events.ts';
 import {
   type CloseOptions,
   type ClusterCoordinatorOptions,
+  type ClusterEvents,
   type ClusterStats,
   checkClusterOptions,
+  publishWorker,
   type ReadyOptions,
+  type Retry,
 } from './pool-options.ts';
 import type { Call } from './queue/call.ts';
 import { CallQueue, type End } from './queue/call-queue.ts';
 import { CallRules, stopError } from './queue/call-rules.ts';
-import { ChangeListeners } from './queue/change-listeners.ts';
-import { ModuleExports } from './queue/module-exports.ts';
-import { NameResolver } from './queue/name-resolver.ts';
-import { type NeverReady, whenReady } from './queue/readiness.ts';
+import { ModuleExports, NameResolver } from './queue/module-exports.ts';
+import { ChangeListeners, type NeverReady, whenReady } from './queue/readiness.ts';
 import type { Engine, EngineEvent, Strategy } from './queue/strategy.ts';
 import { giveFailure } from './queue/unseen-functions.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
-import { moduleFingerprint, refuseOwnModule } from './worker/module/own-module.ts';
+import { moduleFingerprint, refuseOwnModule } from './worker/module.ts';
 import type { Resource } from './worker/protocol.ts';
 import { NO_VARIABLES, type VariableSource } from './worker/variables.ts';
-
-// What is said of calls that wait while the cluster has no worker: a warning, without which the
-// program would hang without a word, and the reason in the errors of calls whose time is over.
-
-const NO_WORKER_MS = 10_000;
-
-type NoWorkerOptions = {
-  /** 'pool' or 'cluster'. */
-  poolName: string;
-  report: () => ReadinessReport;
-  /** How many calls are queued; 0 if the cluster runs nothing more. */
-  waiting: () => number;
-};
-
-/** Warns once for each time without a worker. While there is one, nothing is timed. */
-class NoWorkerWarning {
-  readonly #options: NoWorkerOptions;
-  #hasWorker = false;
-  #hasWarned = false;
-  #timer: Timer | undefined;
-
-  constructor(options: NoWorkerOptions) {
-    this.#options = options;
-  }
-
-  /** The workers have changed. `isFine`: one is ready, or none is needed any more. */
-  look(isFine: boolean): void {
-    this.#hasWorker = isFine;
-    if (isFine) {
-      this.#timer?.clear();
-      this.#timer = undefined;
-      this.#hasWarned = false;
-    } else if (this.#options.waiting() > 0) this.onPut();
-  }
-
-  /** A call was queued. */
-  onPut(): void {
-    if (this.#hasWorker || this.#hasWarned || this.#timer !== undefined) return;
-    // The message of a worker that is ready may have come while the program computed: the event
-    // loop reads it before the immediate. An idle loop does not wake for one that is unreferenced.
-    const late = (): void => void setImmediate(() => this.#warn(timer));
-    const timer = new Timer(NO_WORKER_MS, late).unref();
-    this.#timer = timer;
-  }
-
-  /** Why no worker is ready, as a sentence; '' while one is. */
-  why(): string {
-    return this.#hasWorker ? '' : reasonOf(this.#options.report());
-  }
-
-  #warn(timer: Timer): void {
-    if (this.#timer !== timer) return;
-    this.#timer = undefined;
-    const waiting = this.#options.waiting();
-    if (waiting === 0) return;
-    this.#hasWarned = true;
-    const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`;
-    const text = `${calls}, and no worker of the ${this.#options.poolName} has been ready for ${NO_WORKER_MS / 1_000} s`;
-    const why = reasonOf(this.#options.report());
-    process.emitWarning(why === '' ? text : `${text}. ${why}`, {
-      type: 'NoWorkerWarning',
-      code: 'ALLSTOP_NO_WORKER',
-    });
-  }
-}
-
-/** What `ready()` would say of the engine, or else of the first worker; '' if all are ready. */
-function reasonOf({ engine, tasks }: ReadinessReport): string {
-  if (engine.phase !== 'ready') return textOf(`The engine is '${engine.phase}'`, engine);
-  const blocking = tasks.filter(({ ready }) => !ready);
-  const [first] = blocking;
-  if (first === undefined) return '';
-  const { job, task, phase, cause } = first;
-  const more = blocking.length > 1 ? `, like ${blocking.length - 1} more` : '';
-  const what = `${job}:${task} is not ready (${phase})${more}`;
-  if (phase === 'starting' && cause === undefined) return textOf(what, importing);
-  return textOf(what, first);
-}
-
-function textOf(what: string, { cause, remedy }: { cause?: string; remedy?: string }): string {
-  const why = cause === undefined ? '' : `: ${cause}`;
-  return `${what}${why}${remedy === undefined ? '' : `. What to do: ${remedy}`}`;
-}
 
 /** The strategies that have a pool. */
 const used = new WeakSet<object>();
@@ -515,4 +432,87 @@ export class PoolCore<E extends Engine = Engine> {
     await this.calls.kept?.close();
     this.coordinator.requestStop();
   }
+}
+
+// What is said of calls that wait while the cluster has no worker: a warning, without which the
+// program would hang without a word, and the reason in the errors of calls whose time is over.
+
+const NO_WORKER_MS = 10_000;
+
+type NoWorkerOptions = {
+  /** 'pool' or 'cluster'. */
+  poolName: string;
+  report: () => ReadinessReport;
+  /** How many calls are queued; 0 if the cluster runs nothing more. */
+  waiting: () => number;
+};
+
+/** Warns once for each time without a worker. While there is one, nothing is timed. */
+class NoWorkerWarning {
+  readonly #options: NoWorkerOptions;
+  #hasWorker = false;
+  #hasWarned = false;
+  #timer: Timer | undefined;
+
+  constructor(options: NoWorkerOptions) {
+    this.#options = options;
+  }
+
+  /** The workers have changed. `isFine`: one is ready, or none is needed any more. */
+  look(isFine: boolean): void {
+    this.#hasWorker = isFine;
+    if (isFine) {
+      this.#timer?.clear();
+      this.#timer = undefined;
+      this.#hasWarned = false;
+    } else if (this.#options.waiting() > 0) this.onPut();
+  }
+
+  /** A call was queued. */
+  onPut(): void {
+    if (this.#hasWorker || this.#hasWarned || this.#timer !== undefined) return;
+    // The message of a worker that is ready may have come while the program computed: the event
+    // loop reads it before the immediate. An idle loop does not wake for one that is unreferenced.
+    const late = (): void => void setImmediate(() => this.#warn(timer));
+    const timer = new Timer(NO_WORKER_MS, late).unref();
+    this.#timer = timer;
+  }
+
+  /** Why no worker is ready, as a sentence; '' while one is. */
+  why(): string {
+    return this.#hasWorker ? '' : reasonOf(this.#options.report());
+  }
+
+  #warn(timer: Timer): void {
+    if (this.#timer !== timer) return;
+    this.#timer = undefined;
+    const waiting = this.#options.waiting();
+    if (waiting === 0) return;
+    this.#hasWarned = true;
+    const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`;
+    const text = `${calls}, and no worker of the ${this.#options.poolName} has been ready for ${NO_WORKER_MS / 1_000} s`;
+    const why = reasonOf(this.#options.report());
+    process.emitWarning(why === '' ? text : `${text}. ${why}`, {
+      type: 'NoWorkerWarning',
+      code: 'ALLSTOP_NO_WORKER',
+    });
+  }
+}
+
+/** What `ready()` would say of the engine, or else of the first worker; '' if all are ready. */
+function reasonOf({ engine, tasks }: ReadinessReport): string {
+  if (engine.phase !== 'ready') return textOf(`The engine is '${engine.phase}'`, engine);
+  const blocking = tasks.filter(({ ready }) => !ready);
+  const [first] = blocking;
+  if (first === undefined) return '';
+  const { job, task, phase, cause } = first;
+  const more = blocking.length > 1 ? `, like ${blocking.length - 1} more` : '';
+  const what = `${job}:${task} is not ready (${phase})${more}`;
+  if (phase === 'starting' && cause === undefined) return textOf(what, importing);
+  return textOf(what, first);
+}
+
+function textOf(what: string, { cause, remedy }: { cause?: string; remedy?: string }): string {
+  const why = cause === undefined ? '' : `: ${cause}`;
+  return `${what}${why}${remedy === undefined ? '' : `. What to do: ${remedy}`}`;
 }

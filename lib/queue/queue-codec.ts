@@ -11,8 +11,7 @@ import { isProxy } from 'node:util/types';
 import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from '../base/arguments.ts';
 import { builtin } from '../base/builtins.ts';
-import { whyLost } from '../values/lost-values.ts';
-import { refusedPart } from '../values/refused-values.ts';
+import { refusedPart, whyLost } from '../values/lost-values.ts';
 import { kindOf } from '../values/walk.ts';
 
 /** An item as JSON text, or as the bytes of V8's serializer. */

@@ -1,8 +1,9 @@
 /** The spans of a call: its life where it was made, and each attempt where it runs. */
 
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type * as Api from '@opentelemetry/api';
-import { attempt, isError, isThenable, messageOf } from '../base/thrown-value.ts';
-import { fromText, telemetry, toText } from './context.ts';
+import { attempt, isError, isThenable, messageOf, textOf } from '../base/thrown-value.ts';
+import { require } from '../native/binary/package-files.ts';
 
 const TRACER = 'allstop';
 
@@ -93,4 +94,131 @@ export function runAttempt(
     end(api, span, { error });
     throw error;
   }
+}
+
+// A context of OpenTelemetry as text, for another thread or process: the headers of the registered
+// propagator as JSON, and `traceparent` of W3C Trace Context if that writes none.
+
+// OpenTelemetry's API, an optional peer. It is looked for when the program has registered a tracer
+// provider or a context manager, which the API keeps under a symbol of `globalThis`; until then this
+// costs the look. Without a provider no span is made, and the context goes along all the same.
+
+/** What the API has registered in this thread, by kind. */
+type Registered = { trace?: object; context?: Api.ContextManager; propagation?: object };
+
+const REGISTERED = Symbol.for('opentelemetry.js.api.1');
+
+let loaded: typeof Api | null | undefined;
+
+function load(): typeof Api | undefined {
+  if (loaded === undefined) {
+    try {
+      loaded = require('@opentelemetry/api');
+    } catch {
+      loaded = null; // not installed where this package, or the bundle that it is in, looks
+    }
+  }
+  return loaded ?? undefined;
+}
+
+const registered = (): Registered | undefined => Reflect.get(globalThis, REGISTERED);
+
+/** The API; undefined while this thread has neither a tracer provider nor a context manager. */
+function telemetry(): typeof Api | undefined {
+  const { trace, context } = registered() ?? {};
+  return trace === undefined && context === undefined ? undefined : load();
+}
+
+/** What keeps the active context of this thread; undefined if the program has registered none. */
+const contextManager = (): Api.ContextManager | undefined => registered()?.context;
+
+type Headers = Record<string, string>;
+
+const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+function toText(
+  { isSpanContextValid, propagation, trace }: typeof Api,
+  context: Api.Context,
+): string | undefined {
+  const headers: Headers = {};
+  propagation.inject(context, headers);
+  const span = trace.getSpanContext(context);
+  if (Object.keys(headers).length === 0 && span !== undefined && isSpanContextValid(span)) {
+    const flags = span.traceFlags.toString(16).padStart(2, '0');
+    headers['traceparent'] = `00-${span.traceId}-${span.spanId}-${flags}`;
+  }
+  return Object.keys(headers).length === 0 ? undefined : JSON.stringify(headers);
+}
+
+/** The root context if the text cannot be read: it may come from another machine. */
+function fromText(
+  { isSpanContextValid, propagation, ROOT_CONTEXT, trace }: typeof Api,
+  text: string,
+): Api.Context {
+  let headers: Headers;
+  try {
+    headers = JSON.parse(text);
+  } catch {
+    return ROOT_CONTEXT;
+  }
+  const context = propagation.extract(ROOT_CONTEXT, headers);
+  if (trace.getSpanContext(context) !== undefined) return context;
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(String(headers?.['traceparent'])) ?? [];
+  if (traceId === undefined || spanId === undefined) return context;
+  const traceFlags = Number.parseInt(flags ?? '', 16);
+  const parent = { traceId, spanId, traceFlags, isRemote: true };
+  return isSpanContextValid(parent) ? trace.setSpanContext(context, parent) : context;
+}
+
+// The context in which a worker was spawned, or a process forked, as the root context there: active
+// wherever the program has made no other active.
+
+/** Workers that are made meanwhile find the text under this key of the environment data. */
+const KEY = 'allstop:context';
+
+/** The active context as text; undefined if nothing is traced, or no span is active. */
+export function activeText(): string | undefined {
+  const api = telemetry();
+  return api === undefined ? undefined : toText(api, api.context.active());
+}
+
+/** Calls `make`, which makes a Worker, and gives that the active context. */
+export function handOver<T>(make: () => T): T {
+  const text = activeText();
+  if (text === undefined) return make();
+  setEnvironmentData(KEY, text);
+  try {
+    return make();
+  } finally {
+    setEnvironmentData(KEY, undefined as never);
+  }
+}
+
+let inherited: string | undefined;
+let isLooked = false;
+
+/** From now on this process has this context as its root, as soon as it has a provider. */
+export function inheritAs(text: string | undefined): void {
+  inherited = text;
+}
+
+/** Makes the inherited context the root context of this thread, if there is one. */
+export function adoptInherited(): void {
+  if (!isLooked) {
+    isLooked = true;
+    inherited ??= textOf(getEnvironmentData(KEY));
+    if (inherited !== undefined) setEnvironmentData(KEY, undefined as never);
+  }
+  if (inherited === undefined) return;
+  const api = telemetry();
+  if (api === undefined) return; // the provider may come later
+  const root = fromText(api, inherited);
+  inherited = undefined;
+  const manager = contextManager();
+  if (manager === undefined) return;
+  const active = manager.active.bind(manager);
+  manager.active = () => {
+    const own = active();
+    return own === api.ROOT_CONTEXT ? root : own;
+  };
 }

@@ -80,7 +80,7 @@ describe('a forbidden import', () => {
     ],
     [
       'of the command line',
-      { from: 'lib/coordinator/explain.ts', to: 'lib/cli/main.ts' },
+      { from: 'lib/coordinator/explain.ts', to: 'lib/cli/program.ts' },
       /Nothing imports lib\/cli: what a command and the library both need belongs in the library\.$/,
     ],
     [

@@ -175,7 +175,7 @@ export const mutants = {
     what: 'a worker that ends in order leaves its iterators open',
     changes: [
       {
-        file: 'pool/worker/resources/worker-resources.ts',
+        file: 'pool/worker/worker-resources.ts',
         from: 'iterators.map((each) => each.return())',
         to: 'iterators.slice(0, 0).map((each) => each.return())',
       },

@@ -5,10 +5,15 @@ import { availableParallelism, constants } from 'node:os';
 import { join, resolve } from 'node:path';
 import { counted, fitTerminal } from '../../coordinator/words.ts';
 import { root } from '../../native/binary/package-files.ts';
-import { CommandError, type CommandResult } from '../base/command.ts';
-import { tableOf } from '../base/table.ts';
-import { type Case, cases, type Outcome, runCase } from './run-case.ts';
-import { type Runtime, runtimesAtHand } from './runtimes.ts';
+import { CommandError, type CommandResult, tableOf } from '../base/command.ts';
+import {
+  type Case,
+  cases,
+  type Outcome,
+  type Runtime,
+  runCase,
+  runtimesAtHand,
+} from './run-case.ts';
 
 /**
  * The time in which native threads may touch an environment that has ended. Nothing tells that they

@@ -5,8 +5,14 @@
 
 import { rejection } from '../../base/callers-frames.ts';
 import { type CheckedOptions, checkCallOptions } from '../../pool/calls/call-options.ts';
-import { Calls, type CallsHost, type Report, shownName } from '../../pool/calls/calls.ts';
-import type { HeldCall, Started } from '../../pool/calls/kept-results.ts';
+import {
+  Calls,
+  type CallsHost,
+  type HeldCall,
+  type Report,
+  type Started,
+  shownName,
+} from '../../pool/calls/calls.ts';
 import type { ScheduleOptions } from '../../pool/calls/signatures.ts';
 import type { Call, Group, TakenArguments, Work } from '../../pool/queue/call.ts';
 import type { Outcome, Settle } from '../../pool/queue/life.ts';
@@ -20,8 +26,7 @@ import {
   type SpecialArguments,
 } from '../../pool/queue/work.ts';
 import { checkAttached, transfer, transferListOf } from '../../pool/worker/transfer.ts';
-import type { Datasets } from '../datasets/datasets.ts';
-import { PerWorkerValues } from '../datasets/per-worker.ts';
+import { type Datasets, PerWorkerValues } from '../datasets/datasets.ts';
 import { copyWithVariables } from '../variables/variable.ts';
 import { makeRemoteValue, RemoteValue } from './remote-value.ts';
 

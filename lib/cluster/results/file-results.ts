@@ -12,7 +12,7 @@ import {
   InvalidArgumentError,
   UnavailableError,
 } from '../../errors/errors.ts';
-import type { KeptResults, KeptResultsHost, Results } from '../../pool/calls/kept-results.ts';
+import type { KeptResults, KeptResultsHost, Results } from '../../pool/calls/calls.ts';
 import { KeyedCalls } from './keyed-calls.ts';
 import { type ResultStore, Turns } from './result-store.ts';
 

@@ -4,7 +4,6 @@ import { InvalidArgumentError, poolClosed } from '../../errors/errors.ts';
 import type { NativeArray, NativeVariable, NativeVariables } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
-import { type NativeOperations, nativeOperations } from './native-operations.ts';
 import {
   byteLengthOf,
   checkFits,
@@ -12,6 +11,8 @@ import {
   definitionOf,
   emptyArray,
   makeVariable,
+  type NativeOperations,
+  nativeOperations,
   otherShape,
   type Variable,
   type VariableValue,

@@ -6,8 +6,13 @@ import { isObject } from '../../base/thrown-value.ts';
 import { bufferOf, byteOffsetOf, classOf, lengthOf } from '../../base/typed-arrays.ts';
 import { counted } from '../../coordinator/words.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
-import type { Definition, SharedVariable, VariableValue } from '../../pool/worker/variables.ts';
+import { type NativeArray, type NativeVariable, VARIABLE_TYPES } from '../../native/binding.ts';
+import type {
+  Definition,
+  OperationId,
+  SharedVariable,
+  VariableValue,
+} from '../../pool/worker/variables.ts';
 
 export type { Definition, VariableValue } from '../../pool/worker/variables.ts';
 
@@ -266,4 +271,34 @@ export function revive(value: unknown, find: (name: string) => Variable): unknow
     return each;
   };
   return visit(value);
+}
+
+// The operations of a variable whose value is in this process.
+
+/** Operations that are done when they return. */
+export type NativeOperations = {
+  read(): VariableValue;
+  assign(value: VariableValue): void;
+  assignAdd(delta: VariableValue): void;
+};
+
+/** @param nextId - the id of the next `assignAdd`; undefined: no call makes it */
+export function nativeOperations(
+  native: NativeVariable,
+  definition: Definition,
+  nextId: () => OperationId | undefined,
+): NativeOperations {
+  return {
+    read: () => {
+      if (definition.type === 0) return native.read() as number;
+      const into = emptyArray(definition);
+      native.read(into);
+      return into;
+    },
+    assign: (value) => native.assign(value),
+    assignAdd: (delta) => {
+      const id = nextId();
+      native.assignAdd(delta, id?.call ?? 0, id?.ordinal ?? 0);
+    },
+  };
 }

@@ -9,13 +9,13 @@ import type { NativeArray } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import type { Calling, MakeWorkerVariables, WorkerVariables } from '../../pool/worker/variables.ts';
 import { decode } from '../../record/encoded-error.ts';
-import { nativeOperations } from './native-operations.ts';
 import {
   byteLengthOf,
   bytesPerElement,
   type Definition,
   emptyArray,
   makeVariable,
+  nativeOperations,
   type Operations,
   revive,
   type Variable,

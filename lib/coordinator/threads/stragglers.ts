@@ -2,8 +2,7 @@
 
 import { Timer } from '../../base/timer.ts';
 import type { Straggler } from '../../errors/errors.ts';
-import { latenciesOf } from '../../events/timeline/events.ts';
-import { timeline } from '../../events/timeline/timeline.ts';
+import { latenciesOf, timeline } from '../../events/timeline.ts';
 import type { NativeThread } from '../../native/binding.ts';
 import type { Attachment } from '../attachment.ts';
 import { waitState } from '../diagnosis/wait-state.ts';

@@ -14,9 +14,8 @@ import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
 import { THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
 import { drain } from '../../native/doorbell.ts';
 import type { Attachment } from '../attachment.ts';
-import { SAME_SIGNAL_MS } from '../closed-output.ts';
 import { type RequestOptions, report } from '../requests.ts';
-import { isLinked } from '../signal-links.ts';
+import { isLinked, SAME_SIGNAL_MS } from '../signal-links.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 
 // What a child process says after its exit was seen, and before it counts as ended.
@@ -46,7 +45,7 @@ function afterLastWords(child: ChildProcess, then: (words: LastWords | undefined
   else words.whenRead(() => then(words));
 }
 
-export { type ThreadInfo, toThreadInfo } from '../../events/coordinator-event.ts';
+export { type ThreadInfo, toThreadInfo } from '../../events/spine.ts';
 
 /** A Worker, a child process, a promise, or an object with a `join()`, such as a LooperThread. */
 export type JoinableThread =

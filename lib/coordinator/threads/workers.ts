@@ -14,7 +14,7 @@ import { UnavailableError } from '../../errors/errors.ts';
 import { besideThis, look, ownFolders, packageFolder } from '../../native/binary/package-files.ts';
 import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
-import { adoptInherited, handOver } from '../../telemetry/context.ts';
+import { adoptInherited, handOver } from '../../telemetry/spans.ts';
 import { Attachment } from '../attachment.ts';
 import { leaveErrorsToParent } from '../unseen-errors.ts';
 import { followWorker, register, type Watch } from './watch.ts';

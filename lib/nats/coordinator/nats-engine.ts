@@ -12,9 +12,12 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { debuglog } from 'node:util';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import { oneLine } from '../../base/thrown-value.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import type { VariableStore } from '../../cluster/variables/variable-store.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
+import { requestOf } from '../../coordinator/explain.ts';
+import { counted, duration } from '../../coordinator/words.ts';
 import { poolClosed } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport, WorkerStart } from '../../errors/phases.ts';
 import type { Call } from '../../pool/queue/call.ts';
@@ -26,26 +29,31 @@ import type {
   QueuedWork,
   WorkerInfo,
 } from '../../pool/queue/strategy.ts';
-import type { ModuleHooks } from '../../pool/worker/module-options.ts';
+import type { ModuleHooks } from '../../pool/worker/module.ts';
 import type { Resource } from '../../pool/worker/protocol.ts';
+import type { StopRecord } from '../../record/stop-record.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { ParameterServers } from '../variables/parameter-servers.ts';
-import type { Alive, WorkReport } from '../wire/control-messages.ts';
+import {
+  type Alive,
+  type CoordinatorReport,
+  json,
+  type RefusedNode,
+  type WorkReport,
+} from '../wire/control-messages.ts';
 import { type Fingerprints, fingerprintsOf } from '../wire/fingerprints.ts';
 import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
-import { AddressChecks } from './address-checks.ts';
 import { Dispatcher } from './dispatcher.ts';
-import { doctorReport, workLines } from './doctor-report.ts';
 import { Fence } from './fence.ts';
 import { Leadership, type OnHeld } from './leadership.ts';
 import { Nodes } from './nodes.ts';
 import { OtherRuns } from './other-runs.ts';
 import type { Session } from './session.ts';
 import { StopArbiter } from './stop-arbiter.ts';
-import { ClusterTasks } from './tasks.ts';
+import { AddressChecks, ClusterTasks } from './tasks.ts';
 
 const log = debuglog('allstop');
 
@@ -360,4 +368,82 @@ function warnOfTwo(cluster: string, { host, pid, since, token }: Alive, own: num
       'end one of the two, or give it another cluster name',
     { code: 'ALLSTOP_TWO_COORDINATORS' },
   );
+}
+
+// What a coordinator tells `allstop doctor`, cut to the length that the server permits; and its work, for `explain()`.
+
+/** The most tasks, and the most refused nodes, in one report. */
+const MAX_ENTRIES = 1_000;
+
+type DoctorReportOptions = {
+  run: string;
+  report: ReadinessReport;
+  refused: RefusedNode[];
+  malformed: number;
+  work: WorkReport;
+  stop: StopRecord | undefined;
+  maxBytes: number;
+};
+
+/** What waits and what fails, for people. */
+function workLines({ waiting, oldest, blocked, failures }: WorkReport): string[] {
+  const why = blocked === undefined ? '' : `: ${blocked}`;
+  const line =
+    oldest === undefined
+      ? []
+      : [
+          `${counted(waiting, 'call')} ${waiting === 1 ? 'waits' : 'wait'}, '${oldest.name}' for ${duration(oldest.ms)}${why}`,
+        ];
+  const failed = failures.map(
+    ({ name, count, last }) =>
+      `'${name}' has failed ${count === 1 ? 'once' : `${count} times`} in the last minutes. The last: ${last}`,
+  );
+  return [...line, ...failed];
+}
+
+/** Halves the number of entries until the report fits. Tasks that are not ready come first. */
+function doctorReport(options: DoctorReportOptions): Uint8Array {
+  let count = MAX_ENTRIES;
+  let bytes = json(reportOf(options, count));
+  while (bytes.byteLength > options.maxBytes && count > 0) {
+    count = Math.floor(count / 2);
+    bytes = json(reportOf(options, count));
+  }
+  return bytes;
+}
+
+/** Who has stopped the run, for people. */
+function stopOf({
+  kind,
+  requester,
+  requestedAt,
+  error,
+}: StopRecord): NonNullable<CoordinatorReport['stop']> {
+  const { worker, host } = requester;
+  const where = worker === undefined ? '' : ` on ${worker} (${host})`;
+  const what = kind === 'plain' ? 'no error' : oneLine(error);
+  const ms = Date.now() - requestedAt.getTime();
+  return { ms, why: `${requestOf(requester)}${where}: ${what}` };
+}
+
+function reportOf(
+  { run, report, refused, malformed, work, stop }: DoctorReportOptions,
+  count: number,
+): CoordinatorReport {
+  const { tasks } = report;
+  const ordered = [...tasks.filter(({ ready }) => !ready), ...tasks.filter(({ ready }) => ready)];
+  const kept = ordered.slice(0, count);
+  return {
+    run,
+    report: { ...report, tasks: kept },
+    leftOff: tasks.length - kept.length,
+    turnedAway: refused.slice(0, count),
+    dropped: malformed,
+    ...(stop !== undefined && { stop: stopOf(stop) }),
+    work: {
+      ...work,
+      running: work.running.slice(0, count),
+      failures: work.failures.slice(0, count),
+    },
+  };
 }

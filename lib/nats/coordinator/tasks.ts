@@ -1,10 +1,14 @@
 /** The tasks of a cluster (places for nodes, such as worker:1), and which node has which task. */
 
+import { codeOf } from '../../base/thrown-value.ts';
+import { Timer } from '../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import {
   type EnginePhase,
+  type Explanation,
   heldBack,
   ignoring,
+  type NodeHealth,
   type Refusal,
   refused,
   type TaskPhase,
@@ -13,10 +17,9 @@ import {
   type WorkerStart,
 } from '../../errors/phases.ts';
 import type { WorkerInfo } from '../../pool/queue/strategy.ts';
-import { splitAddress } from '../connection/dns-tcp.ts';
+import { dial, lookUp, splitAddress } from '../connection/server-info.ts';
 import type { NodeInfo } from '../wire/control-messages.ts';
 import type { Session } from './session.ts';
-import { slownessOf } from './slowness.ts';
 
 export type Job = 'worker' | 'ps';
 /** The jobs of a spec whose tasks nodes take. An evaluator takes no part, as in TensorFlow. */
@@ -403,4 +406,141 @@ const rankOf = ({ session, phase }: ClusterTask, { host }: NodeInfo): number => 
 function isOf(address: string, { host, addresses }: NodeInfo): boolean {
   const wanted = splitAddress(address).host.toLowerCase();
   return wanted === host.toLowerCase() || addresses.includes(wanted);
+}
+
+// Which node is merely slow: with the figures that its last probe has measured, and why.
+
+/** A round trip, or a turn of the event loop, that takes longer than this is slow. */
+const SLOW_MS = 250;
+const SHORT_OF_MEMORY_BYTES = 128 * 1024 ** 2;
+
+const rounded = (value: number): string => (value < 10 ? value.toFixed(1) : value.toFixed(0));
+
+/** The figures, for people: "round trip 1.2 ms, event loop 3.0 ms late, load 0.5, 7.1 GB free". */
+export function figuresOf(health: NodeHealth): string {
+  const { roundTripMs, loopDelayMs, load, freeMemory } = health;
+  const late = loopDelayMs === undefined ? [] : [`event loop ${rounded(loopDelayMs)} ms late`];
+  const loads = load === undefined ? [] : [`load ${load.toFixed(1)}`];
+  const free = freeMemory === undefined ? [] : [`${(freeMemory / 1024 ** 3).toFixed(1)} GB free`];
+  return [`round trip ${rounded(roundTripMs)} ms`, ...late, ...loads, ...free].join(', ');
+}
+
+/** @returns undefined if the node is not slow */
+function slownessOf(health: NodeHealth, cores: number): Explanation | undefined {
+  const { roundTripMs, loopDelayMs = 0, load = 0, freeMemory } = health;
+  if (roundTripMs < SLOW_MS && loopDelayMs < SLOW_MS) return undefined;
+  const cause = (why: string): string => `the node is slow (${figuresOf(health)}): ${why}`;
+  if (freeMemory !== undefined && freeMemory < SHORT_OF_MEMORY_BYTES) {
+    return {
+      cause: cause('its machine is short of memory, and may swap'),
+      remedy: 'start the worker with fewer --slots, or free memory',
+    };
+  }
+  if (loopDelayMs * 2 >= roundTripMs) {
+    const why =
+      load > cores ? `its ${cores} processors are overloaded` : 'its main thread is held up';
+    return {
+      cause: cause(why),
+      remedy: 'start the worker with fewer --slots, or take other work off that machine',
+    };
+  }
+  return {
+    cause: cause('the network between coordinator, servers and node is slow'),
+    remedy: 'check the network, or put servers and workers nearer to the coordinator',
+  };
+}
+
+// Checks the hosts that a ClusterSpec names for tasks no node has registered for: whether the
+// name can be resolved (DNS), and whether the host answers (TCP). Nodes do not listen, so a host
+// that refuses the connection counts as answering.
+
+/** Delay of the first round: nodes that run already have registered by then, and need no check. */
+const FIRST_MS = 250;
+const AGAIN_MS = 5_000;
+const TIMEOUT_MS = 2_000;
+/** A DNS lookup holds one of libuv's four threads until it ends: the program needs the others. */
+const MAX_AT_ONCE = 2;
+/** The port for an address that has none: a host that is up refuses connections to port 1. */
+const PORT = 1;
+
+interface AddressChecksListener {
+  /** The tasks that no node has registered for. */
+  unregisteredTasks(): ClusterTask[];
+  /** The cause of a task has changed. */
+  onChange(): void;
+}
+
+export class AddressChecks {
+  readonly #listener: AddressChecksListener;
+  readonly #abort = new AbortController();
+  #timer: Timer | undefined;
+  #isRunning = false;
+  #isWanted = false;
+
+  constructor(listener: AddressChecksListener) {
+    this.#listener = listener;
+  }
+
+  /** Starts rounds of checks, every AGAIN_MS, until `stop`. */
+  start(): void {
+    this.#isWanted = true;
+    if (this.#timer === undefined && !this.#isRunning) this.#after(FIRST_MS);
+  }
+
+  /** Starts no more rounds. A round that is running goes on. `start` can be called again. */
+  stop(): void {
+    this.#isWanted = false;
+    this.#timer?.clear();
+    this.#timer = undefined;
+  }
+
+  /** Ends the connections of a running round, too. `start` must not be called any more. */
+  close(): void {
+    this.stop();
+    this.#abort.abort();
+  }
+
+  #after(ms: number): void {
+    if (!this.#isWanted) return;
+    this.#timer = new Timer(ms, () => {
+      this.#timer = undefined;
+      void this.#round();
+    });
+  }
+
+  async #round(): Promise<void> {
+    this.#isRunning = true;
+    const tasks = this.#listener.unregisteredTasks();
+    const left = tasks.filter(({ address }) => address !== undefined);
+    const work = async (): Promise<void> => {
+      for (let task = left.shift(); task !== undefined; task = left.shift()) {
+        if (this.#abort.signal.aborted) return;
+        const { cause, remedy } = await explain(task, this.#abort.signal);
+        // A node may have registered for the task during the check.
+        const isWaiting = task.session === undefined && task.phase === 'unregistered';
+        if (isWaiting && task.enter('unregistered', cause, remedy)) this.#listener.onChange();
+      }
+    };
+    await Promise.all(Array.from({ length: MAX_AT_ONCE }, work));
+    this.#isRunning = false;
+    this.#after(AGAIN_MS);
+  }
+}
+
+/** @param task - has an address */
+async function explain(task: ClusterTask, signal: AbortSignal): Promise<Explanation> {
+  const { host, port = PORT } = splitAddress(task.address as string);
+  try {
+    await lookUp(host, TIMEOUT_MS);
+  } catch (error) {
+    return unregistered.hostUnknown(host, String(codeOf(error)));
+  }
+  try {
+    (await dial(host, port, TIMEOUT_MS, signal)).destroy();
+  } catch (error) {
+    const code = String(codeOf(error));
+    const isAlive = code === 'ECONNREFUSED' || code === 'ECONNRESET';
+    if (!isAlive) return unregistered.hostSilent(host, code, task.workerStart);
+  }
+  return unregistered.hostAnswers(host, task.workerStart);
 }

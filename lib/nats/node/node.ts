@@ -12,7 +12,7 @@ import { Timer } from '../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { ignored } from '../../errors/phases.ts';
-import type { ModuleHooks } from '../../pool/worker/module-options.ts';
+import type { ModuleHooks } from '../../pool/worker/module.ts';
 import type { Recycle } from '../../pool/workers/channel.ts';
 import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';

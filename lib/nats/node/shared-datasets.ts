@@ -15,7 +15,7 @@ import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { Call, type Work } from '../../pool/queue/call.ts';
 import type { Outcome } from '../../pool/queue/life.ts';
 import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';
-import type { ModuleHooks } from '../../pool/worker/module-options.ts';
+import type { ModuleHooks } from '../../pool/worker/module.ts';
 import { CLAIMS, DRAW, type Fate, type Resource, STATE } from '../../pool/worker/protocol.ts';
 import type { WorkerName } from '../../pool/workers/channel.ts';
 import { WorkerPool } from '../../pool/workers/worker-pool.ts';

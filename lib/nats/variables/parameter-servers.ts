@@ -62,7 +62,7 @@ import {
 } from '../../errors/errors.ts';
 import type { EngineReadiness } from '../../errors/phases.ts';
 import { binding } from '../../native/native.ts';
-import { ChangeListeners } from '../../pool/queue/change-listeners.ts';
+import { ChangeListeners } from '../../pool/queue/readiness.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { checkLength } from '../wire/reliable-channel.ts';
 import type { ServerRequest, ToNode } from '../wire/session-messages.ts';

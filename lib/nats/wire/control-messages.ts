@@ -14,7 +14,7 @@ import {
   type TaskPhase,
   type TaskReadiness,
 } from '../../errors/phases.ts';
-import type { ModuleHooks } from '../../pool/worker/module-options.ts';
+import type { ModuleHooks } from '../../pool/worker/module.ts';
 import {
   cleaned,
   type Guard,

@@ -5,8 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
-import { importError, whyNoFile } from '../../pool/worker/module/import-error.ts';
-import { moduleFingerprint } from '../../pool/worker/module/own-module.ts';
+import { importError, moduleFingerprint, whyNoFile } from '../../pool/worker/module.ts';
 
 export { moduleFingerprint };
 

@@ -1,16 +1,21 @@
 /** Makes a call of each call: checks it, finds its function's name, and puts it in the queue. */
 
 import { reasonOfAbort, throwIfAborted } from '../../base/abort.ts';
+import { invalidType } from '../../base/arguments.ts';
 import { rejection } from '../../base/callers-frames.ts';
+import { fieldOf } from '../../base/thrown-value.ts';
 import { EventLoopYield } from '../../base/timer.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { unpackValue } from '../../values/value.ts';
 import { Call, type CallOwner, type Work } from '../queue/call.ts';
 import type { CallRules } from '../queue/call-rules.ts';
-import type { Settle } from '../queue/life.ts';
+import type { Outcome, Settle } from '../queue/life.ts';
 import type { Placement } from '../queue/lines/placement.ts';
-import { type AnyFunction, checkFunctionOrName } from '../queue/module-exports.ts';
-import type { NameResolver } from '../queue/name-resolver.ts';
+import {
+  type AnyFunction,
+  checkFunctionOrName,
+  type NameResolver,
+} from '../queue/module-exports.ts';
 import {
   deadlineExceeded,
   inTime,
@@ -30,7 +35,6 @@ import {
   traceStart,
 } from '../worker/task-channel.ts';
 import { type CheckedOptions, checkPlacement, checkRunOptions } from './call-options.ts';
-import type { HeldCall, KeptResults, Results, Started } from './kept-results.ts';
 import type { CallOptions } from './signatures.ts';
 
 // Publishes the life of one call on the tracing channel, in the thread that made it.
@@ -326,4 +330,65 @@ export class Calls {
   #cancel(call: Call, value: unknown): void {
     this.host.rules.decide(call, { state: 'cancelled', value });
   }
+}
+
+// The seam between calls with a key and what keeps their results, which stands above the pool.
+
+/** Says where results are kept: a FileResults or a NatsResults. Made by the user. */
+export interface Results {
+  /**
+   * Opens the place for one pool. Waits for nothing: what cannot be reached is told by a call.
+   *
+   * @internal
+   * @param definition - the fingerprint of the module
+   */
+  open(definition: string, host: KeptResultsHost): KeptResults;
+}
+
+/** A call that has begun, for the one who made it. */
+export type Started = {
+  cancel(reason: unknown): void;
+  /** Resolves when it is in the queue, or rejects; undefined if it is. */
+  room: Promise<void> | undefined;
+};
+
+/** A call in the queue that is held there. */
+export type HeldCall = { call: Call; room: Promise<void> | undefined };
+
+export interface KeptResultsHost {
+  /** Puts a call in the queue that is held there. */
+  hold(work: Work, options: CheckedOptions, settle: Settle): HeldCall;
+  /** Queues a call that was held. */
+  release(call: Call): void;
+  /** `Engine.assertHeld` */
+  assertHeld(): Promise<void>;
+  /** `CallRules.decide` */
+  decide(call: Call, outcome: Outcome): void;
+}
+
+export interface KeptResults {
+  /** Whether a call with a key has not settled. */
+  readonly isBusy: boolean;
+  /** Resolves when all calls that have begun have settled. */
+  settled(): Promise<void>;
+  /** Called when the pool is over. Resolves when what is being stored is stored. */
+  close(): Promise<void>;
+  /** A call waits for its arguments: `promise` resolves when it has begun. */
+  waits<T>(promise: Promise<T>): Promise<T>;
+  /** @throws InvalidArgumentError: the arguments cannot be compared with stored ones */
+  hashOf(work: Work, args: readonly unknown[]): string;
+  /**
+   * Begins a call, with its key and the hash of its arguments in `options`.
+   *
+   * @throws InvalidArgumentError: a call with the same key and other arguments has not ended
+   */
+  start(work: Work, options: CheckedOptions, settle: Settle): Started;
+}
+
+/** @throws TypeError */
+export function checkResults(results: unknown): asserts results is Results | undefined {
+  if (results === undefined || typeof fieldOf(results, 'open') === 'function') {
+    return;
+  }
+  throw invalidType('options.results', 'a FileResults or a NatsResults', results);
 }

@@ -9,7 +9,7 @@ import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
-import { CALL } from '../../events/timeline/call-events.ts';
+import { CALL } from '../../events/timeline.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
 import type { VariableSource } from '../worker/variables.ts';
 import type { Call } from './call.ts';

@@ -2,8 +2,7 @@
 
 import { messageOf } from '../../base/thrown-value.ts';
 import { ClosureInputError } from '../../errors/errors.ts';
-import { CALL, type CallEvents } from '../../events/timeline/call-events.ts';
-import { CALL_TYPES } from '../../events/timeline/events.ts';
+import { CALL, CALL_TYPES, type CallEvents } from '../../events/timeline.ts';
 import { CallSpan } from '../../telemetry/spans.ts';
 import type { PassedArguments } from '../../values/packed-arguments.ts';
 import { releaseArguments } from '../../values/to-thread.ts';

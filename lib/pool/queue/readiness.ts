@@ -6,7 +6,6 @@ import { shownWhole } from '../../base/inspect.ts';
 import { Timer, turn } from '../../base/timer.ts';
 import { ClusterNotReadyError, FailedPreconditionError } from '../../errors/errors.ts';
 import { importing, type ReadinessReport, type TaskReadiness } from '../../errors/phases.ts';
-import type { ChangeListeners } from './change-listeners.ts';
 
 /** Why a cluster can never become ready. */
 export type NeverReady = { why: string; cause: unknown; isStop?: boolean; error?: Error };
@@ -128,4 +127,35 @@ function agoOf(since: Date): string {
 function reasonOf({ cause, remedy }: { cause?: string; remedy?: string }): string {
   const why = cause === undefined ? '' : `: ${cause}`;
   return remedy === undefined ? why : `${why}. What to do: ${remedy}`;
+}
+
+// Functions that are called when the workers' states, the queue or the data sets have changed.
+
+export class ChangeListeners {
+  readonly #listeners = new Set<() => void>();
+
+  notify(): void {
+    for (const look of this.#listeners) look();
+  }
+
+  add(look: () => void): void {
+    this.#listeners.add(look);
+  }
+
+  delete(look: () => void): void {
+    this.#listeners.delete(look);
+  }
+
+  /** Resolves when `predicate` returns true. It is called now and after each change. */
+  until(predicate: () => boolean): Promise<void> {
+    if (predicate()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (!predicate()) return;
+        this.#listeners.delete(look);
+        resolve();
+      };
+      this.#listeners.add(look);
+    });
+  }
 }

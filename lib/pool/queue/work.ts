@@ -1,13 +1,31 @@
 /** Checks and copies the arguments of a call before it is queued. */
 
+import { isSharedArrayBuffer, isTypedArray } from 'node:util/types';
 import { invalidType } from '../../base/arguments.ts';
+import { attempt } from '../../base/thrown-value.ts';
+import { bufferOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import { whyUncloneable } from '../../values/refused-values.ts';
-import { packValue } from '../../values/value.ts';
+import {
+  checkKept,
+  isDataCloneError,
+  mayBeLost,
+  NO_PER_WORKER_VALUES,
+  NO_REMOTE_VALUE,
+  whyUncloneable,
+} from '../../values/lost-values.ts';
+import {
+  type BareArray,
+  bareArray,
+  type PackedArguments,
+  packArguments,
+  SHARED_MEMORY,
+} from '../../values/packed-arguments.ts';
+import { bytesOfPrimitive, smallCopy } from '../../values/small-copy.ts';
+import { copyFlat } from '../../values/to-thread.ts';
+import { hasSerializer, packValue } from '../../values/value.ts';
 import { argumentError } from '../worker/protocol.ts';
 import { checkAttached, type Movable, transferListOf } from '../worker/transfer.ts';
 import type { TakenArguments, Work } from './call.ts';
-import { checkMoved, copyArguments } from './copy-arguments.ts';
 
 const NOTHING: readonly Movable[] = [];
 
@@ -134,3 +152,196 @@ function taken(
     throw why === undefined ? error : new InvalidArgumentError(why);
   }
 }
+
+// Copies the arguments of a call when it is scheduled, in the cheapest way that keeps the rules of
+// structuredClone, but that a typed array which is an argument itself shares no memory with the
+// other arguments. Each value is read once, by the copier itself: no other walk goes through it,
+// which holes, depth or getters could make long.
+//
+// 1. Small plain arguments are copied as values (small-copy.ts); for threads, bare arrays beside
+//    small primitive values, too (to-thread.ts).
+// 2. All others are packed as bytes, which is half of the work of structuredClone. The worker does
+//    the other half. The bytes are kept until the call has ended, for another attempt.
+// 3. Shared memory, which is an argument itself, goes to a thread as it is.
+// 4. Arguments that cannot be bytes, but can go to a thread (a SharedArrayBuffer in an object, a
+//    MessagePort, objects of Node's own), are copied by structuredClone. It is also what says which
+//    error the others are refused with.
+
+/**
+ * More are packed. A thread reads values before it begins their call, but bytes when it has begun:
+ * a thread that reads for long would look as if it did not answer (live-worker.ts).
+ */
+const MOST_BYTES_AS_VALUES = 2 ** 20;
+
+type CopiedArguments = {
+  /** An ArrayBuffer: packed, for a thread. A Uint8Array: packed, for a process or node. */
+  readonly args: readonly unknown[] | ArrayBuffer | Uint8Array;
+  /** About how many bytes the copy takes; memory that is shared is not counted. */
+  readonly bytes: number;
+};
+
+/**
+ * @throws DataCloneError; InvalidArgumentError: a SharedArrayBuffer for a process or node; the
+ *   error of a getter; RangeError: a value is nested too deeply
+ */
+function copyArguments(args: readonly unknown[], sharesMemory: boolean): CopiedArguments {
+  const ofPrimitives = bytesOfPrimitives(args);
+  if (ofPrimitives <= MOST_BYTES_AS_VALUES) return { args: [...args], bytes: ofPrimitives };
+  const small = smallCopy(args, refuseFields);
+  if (small !== undefined && (small.bytes <= MOST_BYTES_AS_VALUES || !hasSerializer)) {
+    return { args: small.values, bytes: small.bytes };
+  }
+  const shared = sharesMemory ? sharedAsTheyAre(args) : undefined;
+  if (shared !== undefined) return shared;
+  refuseSignals(args);
+  const bare = bareArrays(args);
+  if (sharesMemory && bare.length > 0) {
+    const flat = flatCopy(args, bare);
+    if (flat !== undefined) return flat;
+  }
+  const isBare = new Set(bare.map(({ index }) => index));
+  const others = args.map((value, index) => (isBare.has(index) ? undefined : value));
+  const packed = tryToPack(others, bare, sharesMemory);
+  if (packed === undefined) return { args: structuredClone(args), bytes: 0 };
+  const bytes = packed.byteLength;
+  if (bare.length < args.length) {
+    const head = packed.subarray(0, bare.reduce(withoutBytes, bytes));
+    if (!sharesMemory) checkKept(others, head);
+    else if (mayBeLost(others, head)) return { args: structuredClone(args), bytes };
+  }
+  return { args: sharesMemory ? packed.buffer : packed, bytes };
+}
+
+/** @returns Infinity if they are not all primitive */
+function bytesOfPrimitives(args: readonly unknown[]): number {
+  let bytes = 0;
+  for (const value of args) bytes += bytesOfPrimitive(value) ?? Number.POSITIVE_INFINITY;
+  return bytes;
+}
+
+/**
+ * Serializers make an object without properties of an AbortSignal. Found as an argument, and as a
+ * property of one, where options have it.
+ *
+ * @throws InvalidArgumentError
+ */
+function refuseSignals(args: readonly unknown[]): void {
+  for (const [index, value] of args.entries()) {
+    if (typeof value !== 'object' || value === null) continue;
+    const signal = attempt(() => Object.getOwnPropertyDescriptor(value, 'signal'));
+    const inside = signal?.value instanceof AbortSignal;
+    if (!inside && !(value instanceof AbortSignal)) continue;
+    throw new InvalidArgumentError(
+      `args[${index}]${inside ? '.signal' : ''} is an AbortSignal, which cannot be an argument: give it as an option of the call, { signal }. In the function currentCall().signal aborts`,
+    );
+  }
+}
+
+/**
+ * No serializer copies the fields of an error, so that none finds a RemoteValue there.
+ *
+ * @throws InvalidArgumentError
+ */
+function refuseFields(error: Error): void {
+  for (const key of Object.keys(error)) {
+    const field: unknown = Object.getOwnPropertyDescriptor(error, key)?.value;
+    if (typeof field !== 'object' || field === null || !('uncloneable' in field)) continue;
+    const { uncloneable } = field;
+    if (uncloneable === NO_REMOTE_VALUE || uncloneable === NO_PER_WORKER_VALUES) {
+      throw new InvalidArgumentError((uncloneable as symbol).description);
+    }
+  }
+}
+
+/**
+ * Checks arguments that are taken later, when the call is queued.
+ *
+ * @throws InvalidArgumentError, DataCloneError
+ */
+function checkMoved(args: readonly unknown[], sharesMemory: boolean): void {
+  refuseSignals(args);
+  if (sharesMemory || !hasSerializer) return;
+  let packed: Uint8Array;
+  try {
+    packed = packArguments(args, []);
+  } catch (error) {
+    if (isShared(error)) throw noSharedMemory();
+    return; // whether the others can be sent is known when they are taken
+  }
+  checkKept(args, packed);
+}
+
+/** @returns undefined: the values have to be copied by structuredClone */
+function tryToPack(
+  args: readonly unknown[],
+  bare: readonly BareArray[],
+  sharesMemory: boolean,
+): PackedArguments | undefined {
+  if (sharesMemory && !hasSerializer) return undefined;
+  try {
+    return packArguments(args, bare);
+  } catch (error) {
+    if (!sharesMemory && isShared(error)) throw noSharedMemory();
+    if (!sharesMemory || !isDataCloneError(error) || whyUncloneable(error) !== undefined) {
+      throw error;
+    }
+    return undefined;
+  }
+}
+
+/** @returns undefined unless each argument is shared memory itself, or primitive and small */
+function sharedAsTheyAre(args: readonly unknown[]): CopiedArguments | undefined {
+  let bytes = 0;
+  for (const value of args) {
+    if (isSharedMemory(value)) continue;
+    const own = bytesOfPrimitive(value);
+    if (own === undefined || own > MOST_BYTES_AS_VALUES) return undefined;
+    bytes += own;
+  }
+  return { args: [...args], bytes };
+}
+
+/** (What a property of a typed array says, and its prototype, anybody may have changed.) */
+const isSharedMemory = (value: unknown): boolean =>
+  isSharedArrayBuffer(value) || (isTypedArray(value) && isSharedArrayBuffer(bufferOf(value)));
+
+/** The arguments that are bare arrays, of an ArrayBuffer each: two of one would share it. */
+function bareArrays(args: readonly unknown[]): BareArray[] {
+  if (!hasSerializer) return [];
+  const found: BareArray[] = [];
+  for (const [index, value] of args.entries()) {
+    const bare = typeof value === 'object' && value !== null ? bareArray(value, index) : undefined;
+    if (bare !== undefined) found.push(bare);
+  }
+  const buffers = new Set(found.map(({ bytes }) => bytes.buffer));
+  return buffers.size === found.length ? found : [];
+}
+
+/** @returns undefined unless the arguments that are no bare arrays are all primitive and small */
+function flatCopy(
+  args: readonly unknown[],
+  bare: readonly BareArray[],
+): CopiedArguments | undefined {
+  const values = [...args];
+  let bytes = 0;
+  for (const array of bare) {
+    values[array.index] = undefined;
+    bytes += array.bytes.byteLength;
+  }
+  for (const value of values) {
+    const own = bytesOfPrimitive(value);
+    if (own === undefined || own > MOST_BYTES_AS_VALUES) return undefined;
+    bytes += own;
+  }
+  return { args: copyFlat(values, bare), bytes };
+}
+
+const withoutBytes = (sum: number, { bytes }: BareArray): number => sum - bytes.byteLength;
+
+const isShared = (error: unknown): boolean =>
+  isDataCloneError(error) && error.message === SHARED_MEMORY;
+
+const noSharedMemory = (): Error =>
+  new InvalidArgumentError(
+    'A SharedArrayBuffer cannot be an argument here: only worker threads share memory. Pass a copy',
+  );

@@ -8,8 +8,8 @@ import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { runAttempt } from '../../telemetry/spans.ts';
+import { refusedValue } from '../../values/lost-values.ts';
 import { receivedArguments } from '../../values/packed-arguments.ts';
-import { refusedValue } from '../../values/refused-values.ts';
 import { smallCopy } from '../../values/small-copy.ts';
 import { packValue } from '../../values/value.ts';
 import {
@@ -28,7 +28,7 @@ import {
   functionNames,
   functionOf,
   serveModule,
-} from './module/own-module.ts';
+} from './module.ts';
 import { ProgressOutbox, ResultsOutbox, SHORT_US } from './outboxes.ts';
 import {
   CANCELLED,
@@ -39,8 +39,6 @@ import {
   type WorkerResource,
   type WorkerSettings,
 } from './protocol.ts';
-import { SharedIterators } from './resources/shared-iterators.ts';
-import { type ResourceMaker, WorkerResources } from './resources/worker-resources.ts';
 import { aboutOf, isTaskTraced, spanAttributes, traceRun } from './task-channel.ts';
 import { type Movable, refusedResult, toPost, transferListOf } from './transfer.ts';
 import type {
@@ -51,6 +49,7 @@ import type {
   VariableValue,
   WorkerVariables,
 } from './variables.ts';
+import { type ResourceMaker, SharedIterators, WorkerResources } from './worker-resources.ts';
 
 export interface Channel {
   post(message: FromWorker, transfer?: readonly Movable[]): void;

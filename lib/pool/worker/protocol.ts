@@ -3,9 +3,9 @@
  * (messages.ts): how a worker is started, the claims, what a worker makes for its functions.
  */
 
+import { isDataCloneError, refusedValue } from '../../values/lost-values.ts';
 import type { PassedArguments } from '../../values/packed-arguments.ts';
-import { isDataCloneError, refusedValue } from '../../values/refused-values.ts';
-import type { ModuleHooks } from './module-options.ts';
+import type { ModuleHooks } from './module.ts';
 import type { VariableSettings } from './variables.ts';
 
 /** The settings that a worker is started with. */
@@ -103,6 +103,3 @@ export function argumentError(
 
 /** How often a function or a data set is run again by default. */
 export const RETRIES = 3;
-
-/** The advice in errors about a function that is not found. */
-export const PASS_A_NAME = 'pass the name of a function that the module exports';

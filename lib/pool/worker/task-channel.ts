@@ -6,7 +6,7 @@
 import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import { isThenable } from '../../base/thrown-value.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import type { CoordinatorMessage } from '../../events/coordinator-event.ts';
+import type { CoordinatorMessage } from '../../events/spine.ts';
 
 /** What subscribers of `allstop:cluster:task` get: the same object from `start` to `asyncEnd`. */
 export type TaskMessage = CoordinatorMessage & {

@@ -7,7 +7,7 @@ import { types } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
 import { isObject } from '../../base/thrown-value.ts';
-import { refusedValue } from '../../values/refused-values.ts';
+import { refusedValue } from '../../values/lost-values.ts';
 
 /**
  * What can be moved to another thread. A type of ours, because @types/node has it under one name up

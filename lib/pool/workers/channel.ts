@@ -8,7 +8,7 @@ import { Timer, turn } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { causeOfDeath, forgetWorker } from '../../coordinator/threads/causes-of-death.ts';
-import { openLine } from '../../coordinator/threads/fork-line.ts';
+import { openLine } from '../../coordinator/threads/fork.ts';
 import { execArgvOfFile, startWorker, workerEntry } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { binding } from '../../native/native.ts';
@@ -17,7 +17,7 @@ import { nameProcess, threadNameOf } from '../../record/stop-record.ts';
 import { packMessage, unpackMessage } from '../../values/value.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
 import { type FromWorker, isFromWorker, type ToWorker } from '../worker/messages.ts';
-import type { ModuleHooks } from '../worker/module-options.ts';
+import type { ModuleHooks } from '../worker/module.ts';
 import { CLAIMS, type WorkerSettings } from '../worker/protocol.ts';
 import type { Movable } from '../worker/transfer.ts';
 

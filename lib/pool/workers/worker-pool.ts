@@ -17,7 +17,7 @@ import { leaveSpare, useSpare } from '../../values/to-thread.ts';
 import type { Call } from '../queue/call.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
-import { importError } from '../worker/module/import-error.ts';
+import { importError } from '../worker/module.ts';
 import type { WorkerResource } from '../worker/protocol.ts';
 import type { Definition } from '../worker/variables.ts';
 import { Availability, isShortage } from './availability.ts';

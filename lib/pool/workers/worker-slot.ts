@@ -20,7 +20,7 @@ import { decode } from '../../record/encoded-error.ts';
 import type { Call } from '../queue/call.ts';
 import type { StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import type { FromWorker } from '../worker/messages.ts';
-import { whyNotImported } from '../worker/module/import-error.ts';
+import { whyNotImported } from '../worker/module.ts';
 import type { WorkerResource } from '../worker/protocol.ts';
 import type { Definition } from '../worker/variables.ts';
 import {

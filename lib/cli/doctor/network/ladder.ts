@@ -13,19 +13,20 @@ import {
   type Rung,
 } from '../../../nats/connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../../../nats/connection/connection-options.ts';
-import { dial, lookUp, splitAddress } from '../../../nats/connection/dns-tcp.ts';
 import { askJetStream, failureOfJetStream } from '../../../nats/connection/jetstream.ts';
 import {
+  dial,
+  lookUp,
   noCertificate,
   readServerInfo,
   type ServerInfo,
+  splitAddress,
   wantsCertificate,
 } from '../../../nats/connection/server-info.ts';
 import { roomInMessage } from '../../../nats/results/objects.ts';
 import type { Check } from '../check.ts';
-import { Refusals } from './refusals.ts';
 
-// The time limits of one step. All steps and the waits of topology.ts and replies.ts together stay
+// The time limits of one step. All steps and the waits of topology.ts together stay
 // below 15 s.
 const STEP_MS = 1_500;
 const CONNECT_MS = 2_500;
@@ -168,4 +169,33 @@ function whoOf({ user, token, nkey, creds }: NatsConnectionOptions): string {
   if (token !== undefined) return 'by a token';
   if (nkey !== undefined) return 'by an nkey';
   return creds === undefined ? ANONYMOUS : 'by a credentials file';
+}
+
+// Collects the permission errors of a NATS connection. The server reports them as status events of
+// the connection; the request itself then only times out.
+
+export class Refusals {
+  /** The first permission error. */
+  first: Error | undefined;
+
+  constructor(nats: NatsConnection) {
+    void this.#watch(nats);
+  }
+
+  /** Resolves to the result of `work`. @throws (rejects) the permission error, if there was one */
+  async rule<T>(work: Promise<T>): Promise<T> {
+    try {
+      const found = await work;
+      if (this.first === undefined) return found;
+    } catch (error) {
+      throw this.first ?? error;
+    }
+    throw this.first;
+  }
+
+  async #watch(nats: NatsConnection): Promise<void> {
+    for await (const status of nats.status()) {
+      if (status.type === 'error') this.first ??= status.error;
+    }
+  }
 }

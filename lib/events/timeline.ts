@@ -3,7 +3,18 @@
  * form for Chrome.
  */
 
-import type { ThreadKind, TIMELINE_TYPES, Via } from '../../native/binding.ts';
+import { define, oneLine } from '../base/thrown-value.ts';
+import { now, soon } from '../base/timer.ts';
+import {
+  type NativeAttachment,
+  type NativeRecord,
+  type NativeTimeline,
+  THREAD_KINDS,
+  type ThreadKind,
+  TIMELINE_TYPES,
+  type Via,
+} from '../native/binding.ts';
+import { decode } from '../record/encoded-error.ts';
 
 /** What a cluster notes of its calls. */
 export const CALL_TYPES = [
@@ -251,4 +262,127 @@ export function fromChromeTrace({ traceEvents }: ChromeTrace): TimelineData | un
     version: 1,
     events: events.map(({ args }) => args as TimelineEvent),
   };
+}
+
+// What a cluster notes of its calls: a ring of typed arrays for each coordinator, in the
+// JavaScript thread that has made the cluster. A call of a trivial function takes microseconds,
+// so an event must take nanoseconds: `note` allocates nothing once the ring has its size, and reads
+// the clock once for all events between two turns of the microtask queue.
+
+const CAPACITY = 4_096;
+const NO_WORKER = -1;
+
+/** The indexes of CALL_TYPES, for `note`. */
+export const CALL: Readonly<Record<'queued' | 'started' | 'lost' | 'runAgain' | 'ended', number>> =
+  { queued: 0, started: 1, lost: 2, runAgain: 3, ended: 4 };
+
+/** `at`: of the clock of lib/base/timer.ts. */
+type Recorded = { events: TimelineEvent[]; dropped: number };
+
+export class CallEvents {
+  readonly #at = new Float64Array(CAPACITY);
+  readonly #types = new Uint8Array(CAPACITY);
+  readonly #calls = new Int32Array(CAPACITY);
+  readonly #functions: string[] = [];
+  /** The index of the worker, of 'started'. */
+  readonly #workers = new Int32Array(CAPACITY);
+  /** The number of events so far. The event number n is at n % CAPACITY. */
+  #count = 0;
+  /** The time of all events until the microtask that #forget begins; 0 if it was not read. */
+  #now = 0;
+  readonly #forget = (): void => {
+    this.#now = 0;
+  };
+
+  /** `type`: a value of CALL. `worker`: of 'started', if it is known. */
+  note(type: number, call: number, name: string, worker: number = NO_WORKER): void {
+    if (this.#now === 0) {
+      this.#now = now();
+      soon(this.#forget);
+    }
+    const place = this.#count++ % CAPACITY;
+    this.#at[place] = this.#now;
+    this.#types[place] = type;
+    this.#calls[place] = call;
+    this.#functions[place] = name;
+    this.#workers[place] = worker;
+  }
+
+  recorded(): Recorded {
+    const dropped = Math.max(0, this.#count - CAPACITY);
+    const events: TimelineEvent[] = [];
+    for (let each = dropped; each < this.#count; each++) {
+      const place = each % CAPACITY;
+      const worker = this.#workers[place] ?? NO_WORKER;
+      events.push({
+        at: this.#at[place] ?? 0,
+        type: CALL_TYPES[this.#types[place] ?? 0] ?? 'call-queued',
+        call: this.#calls[place] ?? 0,
+        function: this.#functions[place] ?? '',
+        ...(worker !== NO_WORKER && { worker }),
+      });
+    }
+    return { events, dropped };
+  }
+}
+
+/** By the attachment of the cluster's coordinator. */
+const rings = new WeakMap<object, CallEvents>();
+
+/** The ring of the cluster whose coordinator this is. */
+export function beginCallEvents(attachment: object): CallEvents {
+  const ring = new CallEvents();
+  rings.set(attachment, ring);
+  return ring;
+}
+
+/** Undefined if this JavaScript thread has no cluster with this coordinator. */
+export function callEventsOf(attachment: object): Recorded | undefined {
+  return rings.get(attachment)?.recorded();
+}
+
+// `coord.timeline()`: the events of the core, and of the clusters of this JavaScript thread.
+
+type NativeEvent = NativeTimeline['events'][number];
+
+/** `record`: the current stop. Its error is only shown: the program is not given it. */
+function toEvent(native: NativeEvent, record: NativeRecord | null): TimelineEvent {
+  const type = TIMELINE_TYPES[native.type] ?? 'thread-started';
+  const { at, thread, generation, name } = native;
+  const requester =
+    type === 'stop-requested' && record?.generation === generation ? record.requester : undefined;
+  // Spread, not assigned, since a program may have put setters on Object.prototype.
+  return {
+    at,
+    type,
+    ...(name !== '' && { [type === 'queue-full' ? 'queue' : 'thread']: name }),
+    ...(thread !== 0 && { id: thread, kind: THREAD_KINDS[native.kind] ?? 'custom' }),
+    ...(native.unobserved && { unobserved: true }),
+    ...(generation !== 0 && { stop: generation }),
+    ...(requester !== undefined && { thread: requester.threadName, via: requester.via }),
+    ...(requester !== undefined && record?.error && { error: oneLine(decode(record.error).value) }),
+  };
+}
+
+export function timeline(attachment: { readonly native: NativeAttachment }): Timeline {
+  const { native } = attachment;
+  const record = native.record();
+  const core = native.timeline();
+  const calls = callEventsOf(attachment);
+  // The clock of JavaScript is the core's, but counts from elsewhere.
+  const coreBegan = now() - core.ageMs;
+  const began = Math.min(coreBegan, calls?.events[0]?.at ?? coreBegan);
+  const events = core.events.map((each) => toEvent(each, record));
+  for (const event of events) event.at += coreBegan - began;
+  for (const event of calls?.events ?? []) events.push({ ...event, at: event.at - began });
+  const made = {
+    version: 1,
+    coordinator: native.name,
+    startedAt: new Date(core.startedAt - (coreBegan - began)).toISOString(),
+    dropped: core.dropped + (calls?.dropped ?? 0),
+    events: events.toSorted((a, b) => a.at - b.at),
+  } as Timeline;
+  // Not enumerable: what is left can be cloned, posted and compared as plain data.
+  define(made, 'toChromeTrace', () => toChromeTrace(made), false);
+  return made;
 }

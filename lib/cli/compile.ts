@@ -6,11 +6,11 @@ import { createRequire } from 'node:module';
 import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from '../../base/thrown-value.ts';
-import { compiledIn } from '../../native/binary/binary.ts';
-import { root } from '../../native/binary/package-files.ts';
-import { CommandError } from '../base/command.ts';
-import { probe } from '../doctor/probe.ts';
+import { messageOf } from '../base/thrown-value.ts';
+import { compiledIn } from '../native/binary/binary.ts';
+import { root } from '../native/binary/package-files.ts';
+import { CommandError } from './base/command.ts';
+import { probe } from './doctor/probe.ts';
 
 /**
  * Makes the folder to compile in. It is inside the package, since the compiled binary is moved by a
