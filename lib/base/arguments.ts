@@ -114,32 +114,48 @@ export function isBag(value: unknown): value is object {
 /** Without a prototype, as Node's own: `Object.prototype` may have been given a `timeoutMs`. */
 const NO_OPTIONS: object = Object.freeze(Object.create(null));
 
+/** Throws if the value, of an option that is given, is wrong. `name`: "options.timeoutMs". */
+type Check = (name: string, value: unknown) => void;
+
+/** All options of a call, with the check of each. */
+export type Checks = Readonly<Record<string, Check>>;
+
+/** The check of an option that its reader checks. */
+export const unchecked: Check = () => {};
+
+export const integerFrom =
+  (least: number, most: number = Number.MAX_SAFE_INTEGER): Check =>
+  (name, value) =>
+    checkInteger(name, value, least, most);
+
+export const oneOf =
+  (...values: readonly string[]): Check =>
+  (name, value) =>
+    checkOneOf(name, values, value);
+
 /**
- * Options: an object, or undefined, which gives an empty one. `known`: the names of all options of
- * the call, of which each is read once.
+ * Options: an object, or undefined, which gives an empty one. Each is read once: those of the object
+ * and those that it inherits, from a class of the program for example, but not from
+ * `Object.prototype`.
  */
 export function checkOptions<T extends object>(
   name: string,
   value: T | undefined,
-  known: readonly string[],
+  checks: Checks,
 ): Partial<T> {
   if (value === undefined) return NO_OPTIONS;
   if (!isBag(value)) throw invalidType(name, 'of type object', value);
-  knownOptions(value, known, name);
-  return readOptions(value, known);
-}
-
-/**
- * The options of an object, and those that it inherits, from a class of the program for example,
- * but not from `Object.prototype`.
- */
-function readOptions(given: object, known: readonly string[]): object {
+  knownOptions(value, Object.keys(checks), name);
   const options: Record<string, unknown> = Object.create(null);
-  for (const name of known) {
-    if (!(name in given) || isOfAllObjects(given, name)) continue;
-    options[name] = Reflect.get(given, name);
+  for (const option of Object.keys(checks)) {
+    if (option in value && !isOfAllObjects(value, option)) {
+      options[option] = Reflect.get(value, option);
+    }
   }
-  return options;
+  for (const [option, given] of Object.entries(options)) {
+    if (given !== undefined) checks[option]?.(`${name}.${option}`, given);
+  }
+  return options as Partial<T>;
 }
 
 function isOfAllObjects(given: object, name: string): boolean {

@@ -5,7 +5,9 @@ import {
   checkInteger,
   checkOptions,
   checkString,
+  integerFrom,
   invalidType,
+  unchecked,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
 import { messageOf } from '../base/thrown-value.ts';
@@ -63,13 +65,13 @@ export type CheckpointOptions = CheckpointPlace & {
   load?: ((state: unknown) => void) | undefined;
 };
 
-const OPTIONS = [
-  'directory',
-  'bucket',
-  'keep',
-  'state',
-  'load',
-] satisfies (keyof CheckpointOptions)[];
+const OPTIONS = {
+  directory: unchecked,
+  bucket: unchecked,
+  keep: integerFrom(1),
+  state: checkFunction,
+  load: checkFunction,
+};
 const KEEP = 5;
 
 /** checkpoint-NUMBER-STEP: the number says the order of saves. */
@@ -206,9 +208,6 @@ export class Checkpoint {
     const { directory, bucket, keep = KEEP, state, load } = given;
     const { strategy } = cluster as { strategy: Strategy };
     const store = storeOf(strategy, directory, bucket);
-    checkInteger('options.keep', keep, 1, Number.MAX_SAFE_INTEGER);
-    if (state !== undefined) checkFunction('options.state', state);
-    if (load !== undefined) checkFunction('options.load', load);
     this.#variables = variables;
     this.#store = store;
     this.#keep = keep;

@@ -1,8 +1,11 @@
 /** The options of a Coordinator and of `join()`: types, defaults and checks. */
 
 import {
+  type Checks,
+  checkBoolean,
   checkDuration,
   checkOptions,
+  checkSignal,
   checkString,
   holds,
   invalidType,
@@ -10,6 +13,7 @@ import {
   isBag,
   isIterable,
   nameOf,
+  unchecked,
 } from '../base/arguments.ts';
 import { chainOf } from '../base/thrown-value.ts';
 
@@ -66,21 +70,24 @@ export type JoinOptions = {
   signal?: AbortSignal | undefined;
 };
 
-const COORDINATOR_OPTIONS = ['name', 'cleanStopErrors', 'stopGracePeriodMs'] as const;
+export const COORDINATOR_OPTIONS: Checks = {
+  name: checkString,
+  cleanStopErrors: unchecked,
+  stopGracePeriodMs: checkDuration,
+};
 /** What does, of a coordinator, what an option of `Coordinator.run` does. */
 const METHOD_OF = {
   stopOnSignals: 'stopOnSignals',
   stopOnUncaught: 'stopOnUncaught',
   exitAfterStopMs: 'exitAfterStop',
 } as const;
-export const RUN_OPTIONS: readonly string[] = [...COORDINATOR_OPTIONS, ...Object.keys(METHOD_OF)];
-export const JOIN_OPTIONS = [
-  'stopGracePeriodMs',
-  'ignoreLiveThreads',
-  'stacks',
-  'warnSeenAfterMs',
-  'signal',
-] as const;
+export const JOIN_OPTIONS: Checks = {
+  stopGracePeriodMs: checkDuration,
+  ignoreLiveThreads: checkBoolean,
+  stacks: checkBoolean,
+  warnSeenAfterMs: checkDuration,
+  signal: checkSignal,
+};
 
 export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
 export const DEFAULT_GRACE_PERIOD_MS = 120_000;
@@ -128,10 +135,6 @@ export function checkCoordinatorOptions(options: CoordinatorOptions | undefined)
   const known = COORDINATOR_OPTIONS;
   if (isBag(options)) refuseRunOptions(options);
   const { name, cleanStopErrors, stopGracePeriodMs } = checkOptions('options', options, known);
-  if (name !== undefined) checkString('options.name', name);
-  if (stopGracePeriodMs !== undefined) {
-    checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
-  }
   const types =
     cleanStopErrors === undefined
       ? undefined

@@ -21,12 +21,12 @@ import { binding, firstSlab, hoistsReads } from '../native/native.ts';
 import type { StopRecord } from '../record/stop-record.ts';
 import { Attachment, findAttachmentsBy } from './attachment.ts';
 import {
+  COORDINATOR_OPTIONS,
   type CoordinatorOptions,
   checkCoordinatorOptions,
   DEFAULT_CLEAN_STOP_ERRORS,
   DEFAULT_GRACE_PERIOD_MS,
   type JoinOptions,
-  RUN_OPTIONS,
   type RunOptions,
 } from './coordinator-options.ts';
 import { type DiagnoseOptions, type Diagnosis, diagnose } from './diagnosis/diagnose.ts';
@@ -79,6 +79,14 @@ let adopted: Attachment | undefined;
 const collected = new FinalizationRegistry<WeakRef<Attachment>>((ref) => ref.deref()?.abandon());
 
 let unnamed = 0;
+
+const RUN_OPTIONS = {
+  ...COORDINATOR_OPTIONS,
+  stopOnSignals: checkSignals,
+  stopOnUncaught: checkBoolean,
+  exitAfterStopMs: checkDuration,
+};
+const TASK_OPTIONS = { name: checkString, daemon: checkBoolean };
 
 /**
  * One stop flag and one stop record for a set of threads: JavaScript threads, native threads,
@@ -239,9 +247,6 @@ export class Coordinator implements AsyncDisposable {
       exitAfterStopMs: exitMs,
       ...rest
     } = checkOptions('options', options, RUN_OPTIONS);
-    if (signals !== undefined) checkSignals('options.stopOnSignals', signals);
-    if (uncaught !== undefined) checkBoolean('options.stopOnUncaught', uncaught);
-    if (exitMs !== undefined) checkDuration('options.exitAfterStopMs', exitMs);
     const coord = new Coordinator(rest);
     try {
       const site = callSite(Coordinator.run);
@@ -352,8 +357,7 @@ export class Coordinator implements AsyncDisposable {
     // Not an async function: its result would arrive three microtasks later.
     try {
       checkDuration('timeoutMs', timeoutMs);
-      const { signal } = checkOptions('options', options, ['signal']);
-      if (signal !== undefined) checkSignal('options.signal', signal);
+      const { signal } = checkOptions('options', options, { signal: checkSignal });
       return waitForStop(this.#attachment, timeoutMs, signal);
     } catch (error) {
       return Promise.reject(error);
@@ -440,8 +444,7 @@ export class Coordinator implements AsyncDisposable {
    */
   registerThread(thread: JoinableThread, options?: { name?: string | undefined }): void {
     checkThread(this.#attachment, 'thread', thread);
-    const { name } = checkOptions('options', options, ['name']);
-    if (name !== undefined) checkString('options.name', name);
+    const { name } = checkOptions('options', options, { name: checkString });
     register(this.#attachment, thread, name);
   }
 
@@ -459,9 +462,7 @@ export class Coordinator implements AsyncDisposable {
     options?: { name?: string | undefined; daemon?: boolean | undefined },
   ): Promise<void> {
     checkFunction('fn', fn);
-    const { name, daemon } = checkOptions('options', options, ['name', 'daemon']);
-    if (name !== undefined) checkString('options.name', name);
-    if (daemon !== undefined) checkBoolean('options.daemon', daemon);
+    const { name, daemon } = checkOptions('options', options, TASK_OPTIONS);
     return runTask(this.#attachment, () => fn(this), name ?? nameOf(fn) ?? 'task', daemon, fn);
   }
 
@@ -546,8 +547,7 @@ export class Coordinator implements AsyncDisposable {
    */
   onStop(fn: (record: StopRecord) => unknown, options?: { name?: string | undefined }): Disposable {
     checkFunction('fn', fn);
-    const { name } = checkOptions('options', options, ['name']);
-    if (name !== undefined) checkString('options.name', name);
+    const { name } = checkOptions('options', options, { name: checkString });
     return onStop(this.#attachment, fn, name ?? nameOf(fn) ?? 'hook');
   }
 
@@ -576,8 +576,7 @@ export class Coordinator implements AsyncDisposable {
    */
   defer(fn: () => unknown, options?: { name?: string | undefined }): Disposable {
     checkFunction('fn', fn);
-    const { name } = checkOptions('options', options, ['name']);
-    if (name !== undefined) checkString('options.name', name);
+    const { name } = checkOptions('options', options, { name: checkString });
     return defer(this.#attachment, fn, name ?? nameOf(fn) ?? 'deferred');
   }
 

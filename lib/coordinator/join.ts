@@ -6,15 +6,7 @@ import {
   removeAbortListener,
   throwIfAborted,
 } from '../base/abort.ts';
-import {
-  checkBoolean,
-  checkDuration,
-  checkOptions,
-  checkSignal,
-  holds,
-  invalidType,
-  isIterable,
-} from '../base/arguments.ts';
+import { checkOptions, holds, invalidType, isIterable } from '../base/arguments.ts';
 import { enclosingTasks } from '../base/task-context.ts';
 import { Timer, turn } from '../base/timer.ts';
 import { SelfJoinError, StragglersError } from '../errors/errors.ts';
@@ -64,11 +56,6 @@ export async function join(
   const options = checkOptions('options', given, JOIN_OPTIONS);
   const { stopGracePeriodMs = attachment.native.stopGracePeriodMs } = options;
   const { ignoreLiveThreads = false, stacks = false, warnSeenAfterMs, signal } = options;
-  checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
-  checkBoolean('options.ignoreLiveThreads', ignoreLiveThreads);
-  checkBoolean('options.stacks', stacks);
-  if (warnSeenAfterMs !== undefined) checkDuration('options.warnSeenAfterMs', warnSeenAfterMs);
-  if (signal !== undefined) checkSignal('options.signal', signal);
   const threads = passed ? [...first] : [];
   for (const thread of threads) checkThread(attachment, 'threads[]', thread);
   throwIfAborted(signal);

@@ -12,14 +12,16 @@ import { addAbortListener, reasonOfAbort, removeAbortListener } from '../base/ab
 import {
   checkDuration,
   checkInteger,
-  checkOneOf,
   checkOptions,
   checkString,
   holds,
+  integerFrom,
   invalidType,
   invalidValue,
   isList,
+  oneOf,
   outOfRange,
+  unchecked,
 } from '../base/arguments.ts';
 import { builtin } from '../base/builtins.ts';
 import { fieldOf, isError, messageOf } from '../base/thrown-value.ts';
@@ -170,6 +172,8 @@ function describeSource(resource: Closing): string {
   return `${isVowel ? 'an' : 'a'} ${name}`;
 }
 
+const CLOSE_OPTIONS = { events: unchecked, as: oneOf('plain', 'error') };
+
 export function checkCloseLink(
   resource: unknown,
   options:
@@ -177,15 +181,13 @@ export function checkCloseLink(
     | undefined,
 ): { events: readonly string[]; as: 'plain' | 'error' } {
   checkSource(resource);
-  const known = ['events', 'as'] as const;
-  const given = checkOptions('options', options, known);
+  const given = checkOptions('options', options, CLOSE_OPTIONS);
   const { events = [closingEvent(resource)], as = 'plain' } = given;
   if (!isList(events)) throw invalidType('options.events', 'an array of strings', events);
   for (const event of events) checkString('options.events[]', event);
   if (events.length === 0) {
     throw invalidValue('The "options.events" property must name an event. Received []');
   }
-  checkOneOf('options.as', ['plain', 'error'], as);
   return { events, as };
 }
 
@@ -288,8 +290,7 @@ export function exitAfterStop(
   options: { exitCode?: number | undefined } | undefined,
 ): Link {
   checkDuration('ms', ms);
-  const { exitCode } = checkOptions('options', options, ['exitCode']);
-  if (exitCode !== undefined) checkInteger('options.exitCode', exitCode, 0, 255);
+  const { exitCode } = checkOptions('options', options, { exitCode: integerFrom(0, 255) });
   const description = `the end of the process ${ms} ms after a stop (exitAfterStop)`;
   const exit = timed(() => attachment.native.exitAfterStop(ms, exitCode, description));
   const link = new Link(description, () => {

@@ -44,7 +44,12 @@ export type ServerClosing = Disposable & {
   readonly inFlight: number;
 };
 
-const OPTIONS = ['drainMs', 'closeMs', 'close', 'name'] as const;
+const OPTIONS = {
+  drainMs: checkDuration,
+  closeMs: checkDuration,
+  close: checkFunction,
+  name: checkString,
+};
 const CLOSE_MS = 10_000;
 
 function checkServer(server: unknown): asserts server is Server {
@@ -245,11 +250,5 @@ export function closeOnStop(
 ): ServerClosing {
   checkServer(server);
   checkCoordinator('coord', coord);
-  const checked = checkOptions('options', options, OPTIONS);
-  const { drainMs, closeMs, close, name } = checked;
-  if (drainMs !== undefined) checkDuration('options.drainMs', drainMs);
-  if (closeMs !== undefined) checkDuration('options.closeMs', closeMs);
-  if (close !== undefined) checkFunction('options.close', close);
-  if (name !== undefined) checkString('options.name', name);
-  return new Closing(server, coord, checked);
+  return new Closing(server, coord, checkOptions('options', options, OPTIONS));
 }

@@ -1,15 +1,17 @@
 /** TensorFlow's LooperThread: calls a function at fixed intervals until a stop. */
 
 import {
+  type Checks,
   checkBoolean,
   checkDuration,
-  checkOneOf,
   checkOptions,
   checkString,
   holds,
   invalidType,
   isList,
   nameOf,
+  oneOf,
+  unchecked,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
 import { moduleFile } from '../base/module-file.ts';
@@ -50,7 +52,13 @@ export type LooperThreadOptions = {
   daemon?: boolean | undefined;
 };
 
-const OPTIONS = ['target', 'args', 'name', 'missedTicks', 'daemon'] as const;
+const LOOP_OPTIONS: Checks = {
+  args: unchecked,
+  name: checkString,
+  missedTicks: oneOf(...MISSED_TICKS),
+  daemon: checkBoolean,
+};
+const OPTIONS: Checks = { target: unchecked, ...LOOP_OPTIONS };
 
 const TARGET_OR_OVERRIDE =
   'a function or an instance of URL, unless a derived class overrides runLoop()';
@@ -141,9 +149,6 @@ export class LooperThread {
     if (intervalMs !== null) checkDuration('intervalMs', intervalMs);
     const given = checkOptions('options', options, OPTIONS);
     const { target, args, name, missedTicks = 'burst', daemon } = given;
-    if (daemon !== undefined) checkBoolean('options.daemon', daemon);
-    if (name !== undefined) checkString('options.name', name);
-    checkOneOf('options.missedTicks', MISSED_TICKS, missedTicks);
     if (args !== undefined && !isList(args)) {
       throw invalidType('options.args', 'an instance of Array', args);
     }
@@ -190,7 +195,7 @@ export class LooperThread {
     checkCoordinator('coord', coord);
     checkTarget('target', target);
     return new LooperThread(coord, intervalMs, {
-      ...checkOptions('options', options, OPTIONS.slice(1)),
+      ...checkOptions('options', options, LOOP_OPTIONS),
       target,
     }).start();
   }

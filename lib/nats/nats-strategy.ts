@@ -1,12 +1,15 @@
 /** NatsStrategy: workers on many machines, connected by NATS servers. */
 
 import {
+  type Checks,
   checkDuration,
   checkInteger,
-  checkOneOf,
   checkOptions,
   checkString,
+  integerFrom,
   invalidType,
+  oneOf,
+  unchecked,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
 import type { CheckpointStore } from '../cluster/checkpoints/checkpoint-file.ts';
@@ -16,7 +19,7 @@ import { InvalidArgumentError } from '../errors/errors.ts';
 import type { WorkerStart } from '../errors/phases.ts';
 import { fileName } from '../pool/queue/module-exports.ts';
 import type { ClusterHost, Engine, Strategy } from '../pool/queue/strategy.ts';
-import { checkDefinition, checkHooks, checkModule, shownModule } from '../pool/worker/module.ts';
+import { checkDefinition, checkExport, checkModule, shownModule } from '../pool/worker/module.ts';
 import { BucketCheckpoints } from './checkpoints/bucket-checkpoints.ts';
 import {
   CONNECTION_OPTIONS,
@@ -89,22 +92,23 @@ export type NatsStrategyOptions = NatsConnect & {
   replicas?: number | undefined;
 };
 
-const OPTIONS = [
-  ...CONNECTION_OPTIONS,
-  'module',
-  'cluster',
-  'expect',
-  'minWorkers',
-  'unavailableAfterMs',
-  'lostAfterMs',
-  'onHeld',
-  'definition',
-  'setup',
-  'teardown',
-  'replicas',
-] satisfies (keyof NatsStrategyOptions)[];
-
 const ON_HELD = ['takeOver', 'refuse', 'standBy'] satisfies OnHeld[];
+
+const OPTIONS = {
+  ...CONNECTION_OPTIONS,
+  module: unchecked,
+  cluster: unchecked,
+  expect: unchecked,
+  minWorkers: unchecked,
+  unavailableAfterMs: checkDuration,
+  lostAfterMs: checkDuration,
+  onHeld: oneOf(...ON_HELD),
+  definition: checkDefinition,
+  setup: checkExport,
+  teardown: checkExport,
+  replicas: integerFrom(1, 5),
+} satisfies Checks;
+
 const MAX_WORKERS = 1_000_000;
 const UNAVAILABLE_AFTER_MS = 60_000;
 const LOST_AFTER_MS = 10_000;
@@ -196,17 +200,11 @@ export class NatsStrategy implements Strategy {
       const most = hasWorkers ? expect.numTasks('worker') : MAX_WORKERS;
       checkInteger('options.minWorkers', minWorkers, 0, most);
     }
-    checkDefinition(definition);
     if (module.protocol !== 'file:' && definition === undefined) {
       throw new InvalidArgumentError(
         `options.module must be a file: URL, because workers have the same file; with options.definition it may be another. Received '${shownModule(module)}'`,
       );
     }
-    checkOneOf('options.onHeld', ON_HELD, onHeld);
-    checkHooks(given);
-    checkInteger('options.replicas', replicas, 1, 5);
-    checkDuration('options.unavailableAfterMs', unavailableAfterMs);
-    checkDuration('options.lostAfterMs', lostAfterMs);
     this.module = module;
     this.cluster = cluster;
     this.expect = expect;

@@ -1,11 +1,11 @@
 /** `createPool`: a pool of workers of this machine, in one call. */
 
-import { checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
+import { type Checks, checkDuration, checkOptions } from '../base/arguments.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import { CallPool, closeAtStop } from './call-pool.ts';
 import { LOCAL_OPTIONS, LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
-import { CLUSTER_OPTIONS, type ClusterCoordinatorOptions } from './pool-options.ts';
+import { CLUSTER_OPTIONS, type ClusterCoordinatorOptions, isCoordinator } from './pool-options.ts';
 import { checkModule } from './worker/module.ts';
 
 /** The options of `createPool`: those of a LocalStrategy and of a ClusterCoordinator, and these. */
@@ -44,11 +44,16 @@ export type Pool<M extends object = any> = Pick<
 
 const DRAIN_MS = 10_000;
 
-const OF_STRATEGY = LOCAL_OPTIONS.filter((name) => name !== 'module');
-const OPTIONS: readonly string[] = [...OF_STRATEGY, ...CLUSTER_OPTIONS, 'closeOnStop', 'drainMs'];
+const { module: _, ...OF_STRATEGY } = LOCAL_OPTIONS;
+const OPTIONS: Checks = {
+  ...OF_STRATEGY,
+  ...CLUSTER_OPTIONS,
+  closeOnStop: isCoordinator,
+  drainMs: checkDuration,
+};
 
-const pick = (given: Record<string, unknown>, names: readonly string[]): object =>
-  Object.fromEntries(names.flatMap((name) => (name in given ? [[name, given[name]]] : [])));
+const pick = (given: Record<string, unknown>, checks: Checks): object =>
+  Object.fromEntries(Object.entries(given).filter(([name]) => name in checks));
 
 /**
  * Starts workers that import a module, whose functions they run.
@@ -71,10 +76,6 @@ export function createPool<M extends object = any>(module: URL, options?: PoolOp
   const file = checkModule(module, 'module');
   const given = checkOptions('options', options, OPTIONS);
   const { closeOnStop, drainMs = DRAIN_MS } = given;
-  checkDuration('options.drainMs', drainMs);
-  if (closeOnStop !== undefined && !(closeOnStop instanceof Coordinator)) {
-    throw invalidType('options.closeOnStop', 'an instance of Coordinator', closeOnStop);
-  }
   if (closeOnStop === undefined && given.drainMs !== undefined) {
     throw new InvalidArgumentError(
       'options.drainMs is for options.closeOnStop, which is not given: pool.close({ drainMs }) takes its own',

@@ -257,11 +257,8 @@ export class PoolCore<E extends Engine = Engine> {
   }
 
   async ready(options: ReadyOptions | undefined): Promise<void> {
-    const known = ['timeoutMs', 'signal', 'onProgress'];
+    const known = { timeoutMs: checkDuration, signal: checkSignal, onProgress: checkFunction };
     const { timeoutMs = READY_MS, signal, onProgress } = checkOptions('options', options, known);
-    checkDuration('options.timeoutMs', timeoutMs);
-    if (signal !== undefined) checkSignal('options.signal', signal);
-    if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
     throwIfAborted(signal);
     await this.wait(
       whenReady({
@@ -306,8 +303,7 @@ export class PoolCore<E extends Engine = Engine> {
   }
 
   async close(options: CloseOptions | undefined): Promise<void> {
-    const { drainMs = 0 } = checkOptions('options', options, ['drainMs']);
-    checkDuration('options.drainMs', drainMs);
+    const { drainMs = 0 } = checkOptions('options', options, { drainMs: checkDuration });
     // Its stop follows. A looper, say, that calls the pool meanwhile ends with the pool.
     attachmentOf(this.coordinator).errors.expect(isOfClose);
     if (this.#closing === undefined) this.#engine.leave?.();

@@ -1,12 +1,12 @@
 /** The options of a pool or cluster and of its methods, and its counts. */
 
 import { type Channel, channel } from 'node:diagnostics_channel';
-import { checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
+import { type Checks, checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import type { ReadinessReport } from '../errors/phases.ts';
 import { publish } from '../events/channels.ts';
 import { type CoordinatorMessage, log } from '../events/spine.ts';
-import { checkCount } from './calls/call-options.ts';
+import { countFrom } from './calls/call-options.ts';
 import { checkResults, type Results } from './calls/calls.ts';
 import type { FunctionStats } from './function-stats.ts';
 import type { EngineEvent, WorkerInfo } from './queue/strategy.ts';
@@ -94,14 +94,19 @@ const MAX_QUEUED = 262_144; // as in TensorFlow
 const MAX_QUEUED_BYTES = 2 ** 30;
 const CANCEL_GRACE_MS = 5_000;
 
-export const CLUSTER_OPTIONS: readonly string[] = [
-  'maxQueued',
-  'maxQueuedBytes',
-  'retries',
-  'cancelGraceMs',
-  'coordinator',
-  'results',
-] satisfies (keyof ClusterCoordinatorOptions)[];
+/** @throws TypeError */
+export function isCoordinator(name: string, value: unknown): void {
+  if (!(value instanceof Coordinator)) throw invalidType(name, 'an instance of Coordinator', value);
+}
+
+export const CLUSTER_OPTIONS: Checks = {
+  maxQueued: countFrom(1),
+  maxQueuedBytes: countFrom(1),
+  retries: countFrom(0),
+  cancelGraceMs: checkDuration,
+  coordinator: isCoordinator,
+  results: checkResults,
+};
 
 /** The options with their defaults. */
 type Checked = {
@@ -119,14 +124,6 @@ export function checkClusterOptions(options: ClusterCoordinatorOptions | undefin
   const given = checkOptions('options', options, CLUSTER_OPTIONS) as ClusterCoordinatorOptions;
   const { maxQueued = MAX_QUEUED, maxQueuedBytes = MAX_QUEUED_BYTES, retries = RETRIES } = given;
   const { cancelGraceMs = CANCEL_GRACE_MS, coordinator: parent, results } = given;
-  checkCount('options.maxQueued', maxQueued, 1);
-  checkCount('options.maxQueuedBytes', maxQueuedBytes, 1);
-  checkCount('options.retries', retries, 0);
-  checkDuration('options.cancelGraceMs', cancelGraceMs);
-  if (parent !== undefined && !(parent instanceof Coordinator)) {
-    throw invalidType('options.coordinator', 'an instance of Coordinator', parent);
-  }
-  checkResults(results);
   return { maxQueued, maxQueuedBytes, retries, cancelGraceMs, parent, results };
 }
 

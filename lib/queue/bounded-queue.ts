@@ -3,19 +3,21 @@
 import { isUint8Array } from 'node:util/types';
 import { throwIfAborted } from '../base/abort.ts';
 import {
+  type Checks,
   checkBoolean,
   checkDuration,
-  checkOneOf,
   checkOptions,
   checkSignal,
   checkString,
   invalidType,
+  oneOf,
   outOfRange,
+  unchecked,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
 import { now, turn } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
-import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
+import { Attachment, attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { idOfHandle, type QueueHandle } from '../coordinator/handle.ts';
 import { counted } from '../coordinator/words.ts';
@@ -91,10 +93,7 @@ function create(options: unknown): NativeQueue {
     throw outOfRange('options.capacity', expected, capacity);
   }
   checkCount('options.capacity', capacity);
-  if (name !== undefined) checkString('options.name', name);
-  checkOneOf('options.codec', CODECS, codec);
-  const shared =
-    coordinator === undefined ? null : checkCoordinator('options.coordinator', coordinator).native;
+  const shared = coordinator === undefined ? null : attachmentOf(coordinator).native;
   return binding().createQueue(
     name ?? `queue-${++unnamed}`,
     capacity,
@@ -108,20 +107,23 @@ function checkCount(name: string, value: unknown): asserts value is number {
   if (!Number.isSafeInteger(value) || value < 1) throw outOfRange(name, 'an integer >= 1', value);
 }
 
-const QUEUE_OPTIONS = ['capacity', 'name', 'coordinator', 'codec'] as const;
-const WAIT_OPTIONS = ['timeoutMs', 'signal'] as const;
-const MANY_OPTIONS = [...WAIT_OPTIONS, 'min'] as const;
+const QUEUE_OPTIONS = {
+  capacity: unchecked,
+  name: checkString,
+  coordinator: checkCoordinator,
+  codec: oneOf(...CODECS),
+};
+const WAIT_OPTIONS = { timeoutMs: checkDuration, signal: checkSignal };
+const MANY_OPTIONS = { ...WAIT_OPTIONS, min: unchecked };
 
 function checkWait(
   options: QueueWaitOptions | undefined,
-  known: readonly string[] = WAIT_OPTIONS,
+  known: Checks = WAIT_OPTIONS,
 ): {
   timeoutMs: number;
   signal: AbortSignal | undefined;
 } {
   const { timeoutMs = Number.POSITIVE_INFINITY, signal } = checkOptions('options', options, known);
-  checkDuration('options.timeoutMs', timeoutMs);
-  if (signal !== undefined) checkSignal('options.signal', signal);
   return { timeoutMs, signal };
 }
 
@@ -446,9 +448,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     /** Whether calls of `enqueue` that wait for room fail. Default: false. */
     cancelPendingEnqueues?: boolean | undefined;
   }): void {
-    const known = ['cancelPendingEnqueues'] as const;
+    const known = { cancelPendingEnqueues: checkBoolean };
     const { cancelPendingEnqueues = false } = checkOptions('options', options, known);
-    checkBoolean('options.cancelPendingEnqueues', cancelPendingEnqueues);
     const isNews = log.enabled && !this.closed;
     this.#native.close(cancelPendingEnqueues);
     if (isNews) log("queue '%s': closed, with %d of %d items", this.name, this.size, this.capacity);

@@ -10,11 +10,12 @@ import {
   invalidType,
   isList,
   nameOf,
+  unchecked,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
 import { moduleFile } from '../base/module-file.ts';
 import { define } from '../base/thrown-value.ts';
-import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
+import { Attachment, attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-options.ts';
 import { OwnThread } from '../coordinator/threads/tasks.ts';
@@ -120,6 +121,13 @@ function nameOfOp(op: EnqueueOp, index: number): string {
   return name || `op-${index + 1}`;
 }
 
+const OPTIONS = {
+  queueClosedErrors: unchecked,
+  closeOp: checkFunction,
+  cancelOp: checkFunction,
+  name: checkString,
+};
+
 /**
  * Keeps a queue filled: calls each of its enqueue ops again and again, each op in a thread of its
  * own.
@@ -179,11 +187,8 @@ export class QueueRunner {
       throw invalidType('queue', 'an instance of BoundedQueue', queue);
     }
     checkOps(enqueueOps);
-    const known = ['queueClosedErrors', 'closeOp', 'cancelOp', 'name'] as const;
-    const { queueClosedErrors, closeOp, cancelOp, name } = checkOptions('options', options, known);
-    if (closeOp !== undefined) checkFunction('options.closeOp', closeOp);
-    if (cancelOp !== undefined) checkFunction('options.cancelOp', cancelOp);
-    if (name !== undefined) checkString('options.name', name);
+    const given = checkOptions('options', options, OPTIONS);
+    const { queueClosedErrors, closeOp, cancelOp, name } = given;
     this.#queueClosedTypes = checkErrorTypes(
       'options.queueClosedErrors',
       queueClosedErrors === undefined ? ['OutOfRangeError'] : queueClosedErrors,
@@ -220,11 +225,9 @@ export class QueueRunner {
     /** Whether to start the threads, too. Default: false, as in TensorFlow. */
     start?: boolean | undefined;
   }): QueueRunnerThread[] {
-    const known = ['coordinator', 'start'] as const;
+    const known = { coordinator: checkCoordinator, start: checkBoolean };
     const { coordinator, start = false } = checkOptions('options', options, known);
-    const shared =
-      coordinator === undefined ? undefined : checkCoordinator('options.coordinator', coordinator);
-    checkBoolean('options.start', start);
+    const shared = coordinator && attachmentOf(coordinator);
     if (this.#running > 0) return [];
     this.#running = this.#ops.length;
     this.#exceptionsRaised = [];

@@ -4,7 +4,7 @@
  * @module allstop/sqlite
  */
 
-import { checkInteger, checkOptions, invalidType } from '../base/arguments.ts';
+import { checkOptions, integerFrom, invalidType } from '../base/arguments.ts';
 import { fieldOf, messageOf } from '../base/thrown-value.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
@@ -27,9 +27,8 @@ export type ObeyOptions = {
   everySteps?: number | undefined;
 };
 
-const OPTIONS = ['everySteps'] as const;
+const OPTIONS = { everySteps: integerFrom(1, 2 ** 31 - 1) };
 const EVERY_STEPS = 1_000;
-const MOST_STEPS = 2 ** 31 - 1;
 
 const connections = new WeakMap<SqliteDatabase, SqliteConnection>();
 
@@ -85,7 +84,6 @@ export function obey(db: SqliteDatabase, coord: Coordinator | null, options?: Ob
   }
   const attachment = coord === null ? null : checkCoordinator('coord', coord);
   const { everySteps = EVERY_STEPS } = checkOptions('options', options, OPTIONS);
-  checkInteger('options.everySteps', everySteps, 1, MOST_STEPS);
   const known = connections.get(db);
   const native = attachment?.native ?? null;
   // False: that connection was closed; the database may have another one by now.

@@ -63,7 +63,7 @@ export type GateHandle = {
 
 type State = { name: string; words: Int32Array; coordinator: Coordinator | undefined };
 
-const WAIT_OPTIONS = ['timeoutMs', 'signal'] satisfies (keyof GateWaitOptions)[];
+const WAIT_OPTIONS = { timeoutMs: checkDuration, signal: checkSignal };
 
 /** The words of the shared memory. */
 const ARRIVED = 0;
@@ -116,12 +116,8 @@ export class Gate implements Disposable {
     if (adopted !== undefined) {
       this.#state = adopted;
     } else {
-      const { coordinator, name = `gate-${++made}` } = checkOptions('options', options, [
-        'coordinator',
-        'name',
-      ]);
-      if (coordinator !== undefined) checkCoordinator('options.coordinator', coordinator);
-      checkString('options.name', name);
+      const known = { coordinator: checkCoordinator, name: checkString };
+      const { coordinator, name = `gate-${++made}` } = checkOptions('options', options, known);
       const words = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
       this.#state = { name, words, coordinator };
     }
@@ -235,10 +231,8 @@ export class Gate implements Disposable {
    * @throws DeadlineExceededError, CancelledError: as `pass`; TypeError, RangeError
    */
   passSync(options?: { timeoutMs?: number | undefined }): void {
-    const { timeoutMs = Number.POSITIVE_INFINITY } = checkOptions('options', options, [
-      'timeoutMs',
-    ]);
-    checkDuration('options.timeoutMs', timeoutMs);
+    const known = { timeoutMs: checkDuration };
+    const { timeoutMs = Infinity } = checkOptions('options', options, known);
     const { words } = this.#state;
     const since = this.#attachment?.native.generation();
     this.#arrive();
@@ -283,13 +277,7 @@ export class Gate implements Disposable {
     late: () => string,
     begin: () => void = () => {},
   ): Promise<void> {
-    const { timeoutMs = Number.POSITIVE_INFINITY, signal } = checkOptions(
-      'options',
-      options,
-      WAIT_OPTIONS,
-    );
-    checkDuration('options.timeoutMs', timeoutMs);
-    if (signal !== undefined) checkSignal('options.signal', signal);
+    const { timeoutMs = Infinity, signal } = checkOptions('options', options, WAIT_OPTIONS);
     throwIfAborted(signal);
     const { words } = this.#state;
     const attachment = this.#attachment;

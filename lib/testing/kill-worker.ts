@@ -1,6 +1,6 @@
 /** `killWorker`: a worker of a cluster is killed from outside. */
 
-import { checkInteger, checkOptions, checkString, invalidType } from '../base/arguments.ts';
+import { checkOptions, checkString, integerFrom, invalidType } from '../base/arguments.ts';
 import { ClusterCoordinator } from '../cluster/cluster-coordinator.ts';
 import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 import { hold, release } from '../native/doorbell.ts';
@@ -51,17 +51,14 @@ function runnerOf(name: string, workers: readonly WorkerInfo[]): number {
 
 /** The index of the worker that the options choose. */
 function chosen(options: KillWorkerOptions, pool: WorkerPool, module: URL): number {
-  const { worker, function: name } = checkOptions('options', options, ['worker', 'function']);
+  const known = { worker: integerFrom(0, MOST_WORKERS - 1), function: checkString };
+  const { worker, function: name } = checkOptions('options', options, known);
   if ((worker === undefined) === (name === undefined)) {
     throw new InvalidArgumentError(
       'The options of killWorker() must have either the index of a worker ({ worker: 0 }) or the name of a function that it runs',
     );
   }
-  if (name === undefined) {
-    checkInteger('options.worker', worker, 0, MOST_WORKERS - 1);
-    return worker as number;
-  }
-  checkString('options.function', name);
+  if (name === undefined) return worker as number;
   if (pool.functions?.includes(name) === false) {
     throw new InvalidArgumentError(`The module ${module.href} has no function '${name}'`);
   }

@@ -3,11 +3,13 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import {
+  type Checks,
   checkDuration,
   checkOptions,
   checkString,
   invalidType,
   outOfRange,
+  unchecked,
 } from '../base/arguments.ts';
 import { fieldOf } from '../base/thrown-value.ts';
 import { now } from '../base/timer.ts';
@@ -52,6 +54,8 @@ function checkRate(name: string, value: unknown): asserts value is number {
   if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
   if (!(value > 0)) throw outOfRange(name, '> 0, or Infinity (stall() carries nothing)', value);
 }
+
+const OPTIONS: Checks = { to: unchecked, bytesPerSecond: checkRate, latencyMs: checkDuration };
 
 /**
  * A TCP proxy of this machine before a NATS server, or any other TCP server. A program that is
@@ -110,10 +114,8 @@ export class LinkProxy implements AsyncDisposable {
       to,
       bytesPerSecond = Number.POSITIVE_INFINITY,
       latencyMs = 0,
-    } = checkOptions('options', options, ['to', 'bytesPerSecond', 'latencyMs']);
+    } = checkOptions('options', options, OPTIONS);
     const target = targetOf(to);
-    checkRate('options.bytesPerSecond', bytesPerSecond);
-    checkDuration('options.latencyMs', latencyMs);
     const proxy = new LinkProxy(target, { bytesPerSecond, latencyMs, isStalled: false });
     proxy.#server.listen(0, '127.0.0.1');
     await once(proxy.#server, 'listening');

@@ -1,17 +1,13 @@
 /** The result of a scheduled function. TensorFlow's RemoteValue. */
 
 import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base/abort.ts';
-import {
-  checkDuration,
-  checkOptions,
-  checkSignal,
-  illegalConstructor,
-} from '../../base/arguments.ts';
+import { illegalConstructor } from '../../base/arguments.ts';
 import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { showAs } from '../../base/inspect.ts';
 import { define } from '../../base/thrown-value.ts';
 import { Timer, turn } from '../../base/timer.ts';
 import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
+import { checkWaitOptions } from '../../pool/calls/call-options.ts';
 import type { Settle } from '../../pool/queue/life.ts';
 import { giveFailure, noteFailure } from '../../pool/queue/unseen-functions.ts';
 import { RecentValues } from '../../pool/worker/recent-values.ts';
@@ -225,11 +221,7 @@ export class RemoteValue<T> {
    */
   fetch(options?: FetchOptions): Promise<T> {
     try {
-      const known = ['timeoutMs', 'signal'];
-      const given = checkOptions('options', options, known);
-      const { timeoutMs = Number.POSITIVE_INFINITY, signal } = given;
-      checkDuration('options.timeoutMs', timeoutMs);
-      if (signal !== undefined) checkSignal('options.signal', signal);
+      const { signal, timeoutMs } = checkWaitOptions(options);
       if (signal?.aborted) return Promise.reject(reasonOfAbort(signal));
       if (this.#state === 'ready') return Promise.resolve(this.#value as T);
       if (this.#state !== 'pending') {

@@ -1,6 +1,6 @@
 /** Where the values of a cluster's variables are, as their users see it. */
 
-import { checkDuration, checkInteger, checkOptions, checkString } from '../../base/arguments.ts';
+import { checkDuration, checkOptions, checkString, integerFrom } from '../../base/arguments.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { NativeArray } from '../../native/binding.ts';
 import type { Definition, Variable, VariableValue } from './variable.ts';
@@ -25,12 +25,8 @@ export type VariableOptions = {
 export function checkVariableOptions(name: unknown, options: unknown): void {
   checkString('name', name);
   if (name === '') throw new InvalidArgumentError('The name of a variable is empty');
-  const { ps, timeoutMs } = checkOptions('options', options as VariableOptions | undefined, [
-    'ps',
-    'timeoutMs',
-  ]);
-  if (ps !== undefined) checkInteger('options.ps', ps, 0, Number.MAX_SAFE_INTEGER);
-  if (timeoutMs !== undefined) checkDuration('options.timeoutMs', timeoutMs);
+  const known = { ps: integerFrom(0), timeoutMs: checkDuration };
+  checkOptions('options', options as VariableOptions | undefined, known);
 }
 
 export type { Answer, Request, VariableSource } from '../../pool/worker/variables.ts';

@@ -35,8 +35,8 @@ export async function diagnose(
   options: DiagnoseOptions | undefined,
   ownStack: string,
 ): Promise<Diagnosis> {
-  const { timeoutMs = STACKS_TIMEOUT_MS } = checkOptions('options', options, ['timeoutMs']);
-  checkDuration('options.timeoutMs', timeoutMs);
+  const known = { timeoutMs: checkDuration };
+  const { timeoutMs = STACKS_TIMEOUT_MS } = checkOptions('options', options, known);
   const lines = ownStack.split('\n').map((line) => line.trim());
   const places = await Places.find(timeoutMs, lines.join('\n'));
   const explanation = explain(attachment);

@@ -8,11 +8,13 @@ import type { ChildProcess, ForkOptions } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { isMainThread } from 'node:worker_threads';
 import {
+  type Checks,
   checkBoolean,
   checkOneOf,
   checkOptions,
   checkString,
   invalidType,
+  unchecked,
 } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
@@ -220,25 +222,25 @@ export type CoordinatorForkOptions = ForkOptions & {
 };
 
 /** Of Node's `fork`, and two of ours. */
-const FORK_OPTIONS = [
-  'name',
-  'daemon',
-  'cwd',
-  'detached',
-  'env',
-  'execArgv',
-  'execPath',
-  'gid',
-  'killSignal',
-  'serialization',
-  'signal',
-  'silent',
-  'stdio',
-  'timeout',
-  'uid',
-  'windowsHide',
-  'windowsVerbatimArguments',
-] as const;
+const FORK_OPTIONS: Checks = {
+  name: checkString,
+  daemon: checkBoolean,
+  cwd: unchecked,
+  detached: unchecked,
+  env: unchecked,
+  execArgv: unchecked,
+  execPath: unchecked,
+  gid: unchecked,
+  killSignal: unchecked,
+  serialization: unchecked,
+  signal: unchecked,
+  silent: unchecked,
+  stdio: unchecked,
+  timeout: unchecked,
+  uid: unchecked,
+  windowsHide: unchecked,
+  windowsVerbatimArguments: unchecked,
+};
 
 /** The exit code that allstop sets for errors. */
 const FAILED = 1;
@@ -263,8 +265,6 @@ export function fork(
     options,
     FORK_OPTIONS,
   ) as CoordinatorForkOptions;
-  if (name !== undefined) checkString('options.name', name);
-  if (daemon !== undefined) checkBoolean('options.daemon', daemon);
   const stdio = stdioOf(rest);
   const context = activeText();
   return openLine(attachment, ({ id, inherited, down }) => {

@@ -7,7 +7,13 @@ import {
   threadId as ownThreadId,
   Worker,
 } from 'node:worker_threads';
-import { checkBoolean, checkOptions, nameOf } from '../../base/arguments.ts';
+import {
+  type Checks,
+  checkBoolean,
+  checkOptions,
+  nameOf,
+  unchecked,
+} from '../../base/arguments.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
 import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { UnavailableError } from '../../errors/errors.ts';
@@ -96,23 +102,24 @@ export type CoordinatorSpawnOptions = NodeWorkerOptions & {
 };
 
 /** Of Node's Worker, and `type` and `credentials` of the browsers' one, which Node ignores. */
-const WORKER_OPTIONS = [
-  'argv',
-  'env',
-  'eval',
-  'execArgv',
-  'stdin',
-  'stdout',
-  'stderr',
-  'workerData',
-  'trackUnmanagedFds',
-  'transferList',
-  'resourceLimits',
-  'name',
-  'type',
-  'credentials',
-  'daemon',
-] as const;
+/** Node checks its own. */
+const WORKER_OPTIONS: Checks = {
+  daemon: checkBoolean,
+  argv: unchecked,
+  env: unchecked,
+  eval: unchecked,
+  execArgv: unchecked,
+  stdin: unchecked,
+  stdout: unchecked,
+  stderr: unchecked,
+  workerData: unchecked,
+  trackUnmanagedFds: unchecked,
+  transferList: unchecked,
+  resourceLimits: unchecked,
+  name: unchecked,
+  type: unchecked,
+  credentials: unchecked,
+};
 
 /** Starts a Worker and registers it. */
 export function spawn(
@@ -121,7 +128,6 @@ export function spawn(
   options: CoordinatorSpawnOptions | undefined,
 ): Worker {
   const { daemon, ...given } = checkOptions('options', options, WORKER_OPTIONS);
-  if (daemon !== undefined) checkBoolean('options.daemon', daemon);
   const file = given.eval === true ? url : moduleFileOrPath(url);
   return handOver(() =>
     startWorker(attachment, file, given, (worker, name) => {

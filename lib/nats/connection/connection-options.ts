@@ -2,7 +2,14 @@
 
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from '@nats-io/transport-node';
-import { checkString, invalidSecret, invalidType, knownOptions } from '../../base/arguments.ts';
+import {
+  type Checks,
+  checkString,
+  invalidSecret,
+  invalidType,
+  knownOptions,
+  unchecked,
+} from '../../base/arguments.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 
@@ -97,13 +104,9 @@ type Given = Partial<NatsConnect>;
 
 const CREDENTIALS = ['user', 'pass', 'token', 'nkey', 'creds'] as const;
 /** The names of the options that say how to connect, of whatever class takes them. */
-export const CONNECTION_OPTIONS: readonly (keyof NatsConnect)[] = [
-  'servers',
-  'tls',
-  'connect',
-  'jetstream',
-  ...CREDENTIALS,
-];
+export const CONNECTION_OPTIONS: Checks = Object.fromEntries(
+  ['servers', 'tls', 'connect', 'jetstream', ...CREDENTIALS].map((name) => [name, unchecked]),
+);
 const TLS_TEXTS = ['caFile', 'ca', 'certFile', 'cert', 'keyFile', 'key'] as const;
 const DEFAULT_PORT = '4222';
 

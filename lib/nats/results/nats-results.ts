@@ -4,11 +4,13 @@ import type { KV } from '@nats-io/kv';
 import type { ObjectStore } from '@nats-io/obj';
 import type { NatsConnection } from '@nats-io/transport-node';
 import {
+  type Checks,
   checkDuration,
-  checkInteger,
   checkOptions,
   checkString,
+  integerFrom,
   outOfRange,
+  unchecked,
 } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import { KeyedCalls } from '../../cluster/results/keyed-calls.ts';
@@ -45,13 +47,13 @@ export type NatsResultsOptions = NatsConnect & {
   replicas?: number | undefined;
 };
 
-const OPTIONS = [
+const OPTIONS = {
   ...CONNECTION_OPTIONS,
-  'bucket',
-  'ttlMs',
-  'patienceMs',
-  'replicas',
-] satisfies (keyof NatsResultsOptions)[];
+  bucket: unchecked,
+  ttlMs: checkDuration,
+  patienceMs: checkDuration,
+  replicas: integerFrom(1, 5),
+} satisfies Checks;
 
 const PATIENCE_MS = 60_000;
 
@@ -109,12 +111,9 @@ export class NatsResults implements Results {
         `The name of a bucket must be 1 to 64 letters, digits, '-' and '_'. Received '${bucket}'`,
       );
     }
-    if (ttlMs !== undefined) {
-      checkDuration('options.ttlMs', ttlMs);
-      if (ttlMs < LEAST_TTL_MS) throw outOfRange('options.ttlMs', `>= ${LEAST_TTL_MS}`, ttlMs);
+    if (ttlMs !== undefined && ttlMs < LEAST_TTL_MS) {
+      throw outOfRange('options.ttlMs', `>= ${LEAST_TTL_MS}`, ttlMs);
     }
-    checkDuration('options.patienceMs', patienceMs);
-    checkInteger('options.replicas', replicas, 1, 5);
     this.bucket = bucket;
     this.ttlMs = ttlMs;
     this.patienceMs = patienceMs;

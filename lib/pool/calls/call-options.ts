@@ -6,17 +6,19 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
+  type Checks,
   checkBoolean,
   checkDuration,
   checkFunction,
-  checkInteger,
-  checkOneOf,
   checkOptions,
   checkSignal,
   checkString,
+  integerFrom,
   invalidType,
   isBag,
+  oneOf,
   outOfRange,
+  unchecked,
 } from '../../base/arguments.ts';
 import { isOfType } from '../../base/thrown-value.ts';
 import { checkErrorTypes, type ErrorClass } from '../../coordinator/coordinator-options.ts';
@@ -28,27 +30,41 @@ import { nowhere, Placement } from '../queue/lines/placement.ts';
 import { type Limits, UNLIMITED } from '../queue/time-limits.ts';
 import type { CallOptions, MapOptions, ScheduleOptions } from './signatures.ts';
 
-const OF_A_CALL = [
-  'signal',
-  'timeoutMs',
-  'runTimeoutMs',
-  'retries',
-  'retryOn',
-  'retryDelayMs',
-  'priority',
-  'worker',
-  'resources',
-  'onProgress',
-] satisfies (keyof ScheduleOptions)[];
-const OF_A_WAIT = ['signal', 'timeoutMs'];
+/** Checks an integer from `least` on, or Infinity. */
+export const countFrom =
+  (least: number) =>
+  (name: string, value: unknown): void => {
+    if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
+    const isCount = Number.isInteger(value) || value === Number.POSITIVE_INFINITY;
+    if (!isCount || value < least) {
+      throw outOfRange(name, `an integer >= ${least}, or Infinity`, value);
+    }
+  };
 
-/** A number of things: an integer from `least` on, or Infinity. */
-export function checkCount(name: string, value: unknown, least: number): asserts value is number {
-  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
-  const isCount = Number.isInteger(value) || value === Number.POSITIVE_INFINITY;
-  if (!isCount || value < least)
-    throw outOfRange(name, `an integer >= ${least}, or Infinity`, value);
+function checkFinite(name: string, value: unknown): void {
+  checkDuration(name, value);
+  if (value === Number.POSITIVE_INFINITY) throw outOfRange(name, 'finite', value);
 }
+
+const OF_A_WAIT = { signal: checkSignal, timeoutMs: checkDuration };
+const OF_A_CALL: Checks = {
+  ...OF_A_WAIT,
+  runTimeoutMs: checkDuration,
+  retries: countFrom(0),
+  retryOn: unchecked,
+  retryDelayMs: (name, value) => {
+    if (typeof value !== 'function') checkFinite(name, value);
+  },
+  priority: oneOf(...PRIORITIES),
+  worker: integerFrom(0),
+  resources: (name, value) => {
+    if (!isBag(value)) throw invalidType(name, 'of type object', value);
+    for (const [resource, amount] of Object.entries(value)) {
+      checkFinite(`${name}.${resource}`, amount);
+    }
+  },
+  onProgress: checkFunction,
+};
 
 /** The options of a call, checked, with their defaults. */
 export type CheckedCallOptions = {
@@ -99,19 +115,16 @@ export function checkCallOptions(
   }
   const given = checkOptions('options', options, OF_A_CALL);
   const { retries = defaults.retries, priority = 'normal', onProgress } = given;
-  checkCount('options.retries', retries, 0);
-  checkOneOf('options.priority', PRIORITIES, priority);
-  if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
-  const placement = placementOf(given);
+  const placement = Placement.of(given.worker, given.resources);
   checkPlacement(placement, defaults);
-  const limits = checkLimits(given);
-  const runTimeoutMs = checkRunTimeout(given);
+  const limits = limitsOf(given);
+  const { runTimeoutMs = Infinity } = given;
   const retryRule = retryRuleOf(given);
   const ofCall = {
     limits,
     retries,
     retryRule,
-    runTimeoutMs,
+    runTimeoutMs: runTimeoutMs === Infinity ? undefined : runTimeoutMs,
     priority,
     placement,
     context: activeContext(),
@@ -119,49 +132,35 @@ export function checkCallOptions(
   return { ...ofCall, onProgress: onProgress && AsyncLocalStorage.bind(onProgress) };
 }
 
-/** @returns undefined: it may run for ever */
-function checkRunTimeout({
-  runTimeoutMs = Infinity,
-}: Partial<ScheduleOptions>): number | undefined {
-  checkDuration('options.runTimeoutMs', runTimeoutMs);
-  return runTimeoutMs === Infinity ? undefined : runTimeoutMs;
-}
-
 /** @throws TypeError, RangeError, InvalidArgumentError */
 function retryRuleOf({
   retryOn,
   retryDelayMs: given,
 }: Partial<ScheduleOptions>): RetryRule | undefined {
-  const retryDelayMs = given ?? 0;
-  if (typeof retryDelayMs !== 'function') checkDelay('options.retryDelayMs', retryDelayMs);
   if (retryOn === undefined) {
     if (given === undefined) return undefined;
     throw new InvalidArgumentError(
       'options.retryDelayMs is for options.retryOn, which is not given: after a death the function runs again at once',
     );
   }
-  const isNamed = typeof retryOn === 'function' ? retryOn : oneOf(retryOn);
+  const retryDelayMs = given ?? 0;
+  const isNamed = typeof retryOn === 'function' ? retryOn : named(retryOn);
   return AsyncLocalStorage.bind((error, attempt) => {
     const again: unknown = isNamed(error, attempt);
     checkBoolean('options.retryOn(error, attempt)', again);
     if (!again) return undefined;
     const delayMs = typeof retryDelayMs === 'function' ? retryDelayMs(attempt) : retryDelayMs;
-    checkDelay('options.retryDelayMs(attempt)', delayMs);
+    checkFinite('options.retryDelayMs(attempt)', delayMs);
     return delayMs;
   });
 }
 
-function oneOf(given: Iterable<ErrorClass | string>): (error: unknown) => boolean {
-  const named = checkErrorTypes('options.retryOn', given);
-  return (error) => isOfType(error, named);
+function named(given: Iterable<ErrorClass | string>): (error: unknown) => boolean {
+  const names = checkErrorTypes('options.retryOn', given);
+  return (error) => isOfType(error, names);
 }
 
-function checkDelay(name: string, value: unknown): void {
-  checkDuration(name, value);
-  if (value === Number.POSITIVE_INFINITY) throw outOfRange(name, 'finite', value);
-}
-
-const OF_A_RUN = [...OF_A_CALL, 'key'] satisfies (keyof CallOptions)[];
+const OF_A_RUN: Checks = { ...OF_A_CALL, key: checkString };
 
 /** @throws TypeError, RangeError */
 export function checkRunOptions(
@@ -170,22 +169,7 @@ export function checkRunOptions(
 ): CheckedCallOptions & { key?: string | undefined } {
   if (options === undefined) return checkCallOptions(undefined, defaults);
   const { key, ...ofCall } = checkOptions('options', options, OF_A_RUN);
-  if (key !== undefined) checkString('options.key', key);
   return { ...checkCallOptions(ofCall, defaults), key };
-}
-
-/** @throws TypeError, RangeError: `worker` or `resources` is not valid */
-function placementOf({ worker, resources }: Partial<ScheduleOptions>): Placement | undefined {
-  if (worker !== undefined) checkInteger('options.worker', worker, 0, Number.MAX_SAFE_INTEGER);
-  if (resources !== undefined) {
-    if (!isBag(resources)) throw invalidType('options.resources', 'of type object', resources);
-    for (const [name, amount] of Object.entries(resources)) {
-      const what = `options.resources.${name}`;
-      checkDuration(what, amount);
-      if (amount === Number.POSITIVE_INFINITY) throw outOfRange(what, 'finite', amount);
-    }
-  }
-  return Placement.of(worker, resources);
 }
 
 /** @throws RangeError: there will never be a worker for it */
@@ -197,13 +181,13 @@ export function checkPlacement(
   if (placement !== undefined && why !== undefined) throw nowhere(placement, why);
 }
 
-const OF_A_MAP = [
+const OF_A_MAP: Checks = {
   ...OF_A_CALL,
-  'concurrency',
-  'ordered',
-  'onError',
-  'key',
-] satisfies (keyof MapOptions)[];
+  concurrency: countFrom(1),
+  ordered: checkBoolean,
+  onError: oneOf('throw', 'settle'),
+  key: checkFunction,
+};
 
 export type CheckedMapOptions = {
   concurrency: number | undefined;
@@ -225,10 +209,6 @@ export function checkMapOptions(
     key,
     ...ofCalls
   } = checkOptions('options', options, OF_A_MAP);
-  if (concurrency !== undefined) checkCount('options.concurrency', concurrency, 1);
-  checkBoolean('options.ordered', ordered);
-  checkOneOf('options.onError', ['throw', 'settle'], onError);
-  if (key !== undefined) checkFunction('options.key', key);
   const settles = onError === 'settle';
   return {
     concurrency,
@@ -249,11 +229,11 @@ export type WaitOptions = {
 
 /** @throws TypeError, RangeError */
 export function checkWaitOptions(options: WaitOptions | undefined): Limits {
-  return checkLimits(checkOptions('options', options, OF_A_WAIT));
+  return limitsOf(checkOptions('options', options, OF_A_WAIT));
 }
 
-function checkLimits({ signal, timeoutMs = Number.POSITIVE_INFINITY }: WaitOptions): Limits {
-  checkDuration('options.timeoutMs', timeoutMs);
-  if (signal !== undefined) checkSignal('options.signal', signal);
-  return { signal, timeoutMs, leftMs: timeoutMs };
-}
+const limitsOf = ({ signal, timeoutMs = Infinity }: WaitOptions): Limits => ({
+  signal,
+  timeoutMs,
+  leftMs: timeoutMs,
+});

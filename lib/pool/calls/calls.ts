@@ -386,9 +386,7 @@ export interface KeptResults {
 }
 
 /** @throws TypeError */
-export function checkResults(results: unknown): asserts results is Results | undefined {
-  if (results === undefined || typeof fieldOf(results, 'open') === 'function') {
-    return;
-  }
-  throw invalidType('options.results', 'a FileResults or a NatsResults', results);
+export function checkResults(name: string, results: unknown): void {
+  if (typeof fieldOf(results, 'open') === 'function') return;
+  throw invalidType(name, 'a FileResults or a NatsResults', results);
 }

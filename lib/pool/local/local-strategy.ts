@@ -2,14 +2,16 @@
 
 import { type ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import {
+  type Checks,
   checkDuration,
   checkInteger,
-  checkOneOf,
   checkOptions,
+  integerFrom,
   invalidType,
   isBag,
-  knownOptions,
+  oneOf,
   outOfRange,
+  unchecked,
 } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
 import { showAs } from '../../base/inspect.ts';
@@ -19,7 +21,7 @@ import { InvalidArgumentError } from '../../errors/errors.ts';
 import { refusedPart } from '../../values/lost-values.ts';
 import { fileName } from '../queue/module-exports.ts';
 import type { Engine, Strategy, StrategyHost } from '../queue/strategy.ts';
-import { checkDefinition, checkHooks, checkModule } from '../worker/module.ts';
+import { checkDefinition, checkExport, checkModule } from '../worker/module.ts';
 import type { Isolation, Recycle, WorkerOptions } from '../workers/channel.ts';
 import { WorkerPool } from '../workers/worker-pool.ts';
 
@@ -48,20 +50,30 @@ export type LocalWorkerOptions = {
   env?: NodeJS.ProcessEnv | typeof SHARE_ENV | undefined;
 };
 
-const WORKER_OPTIONS: readonly (keyof LocalWorkerOptions)[] = [
-  'resourceLimits',
-  'workerData',
-  'execArgv',
-  'argv',
-  'env',
-];
+const WORKER_OPTIONS: Checks = {
+  resourceLimits: unchecked,
+  workerData: unchecked,
+  execArgv: unchecked,
+  argv: unchecked,
+  env: unchecked,
+};
 
-const LIMITS = [
-  'maxOldGenerationSizeMb',
-  'maxYoungGenerationSizeMb',
-  'codeRangeSizeMb',
-  'stackSizeMb',
-] satisfies (keyof ResourceLimits)[];
+const aboveZero = (name: string, value: unknown): void => {
+  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
+  if (!(value > 0)) throw outOfRange(name, 'a number > 0', value);
+};
+
+const aboveZeroFinite = (name: string, value: unknown): void => {
+  aboveZero(name, value);
+  if (value === Number.POSITIVE_INFINITY) throw outOfRange(name, 'a number > 0', value);
+};
+
+const LIMITS = {
+  maxOldGenerationSizeMb: aboveZeroFinite,
+  maxYoungGenerationSizeMb: aboveZeroFinite,
+  codeRangeSizeMb: aboveZeroFinite,
+  stackSizeMb: aboveZeroFinite,
+};
 
 /**
  * Checks the options, and copies them: later changes of the caller's objects have no effect.
@@ -97,15 +109,7 @@ function threadsOnly(option: string, instead: string): InvalidArgumentError {
 }
 
 function limitsOf(given: ResourceLimits): ResourceLimits {
-  const limits = { ...checkOptions('options.resourceLimits', given, LIMITS) };
-  for (const [name, value] of Object.entries<unknown>({ ...limits })) {
-    const option = `options.resourceLimits.${name}`;
-    if (typeof value !== 'number') throw invalidType(option, 'of type number', value);
-    if (!(value > 0 && value < Number.POSITIVE_INFINITY)) {
-      throw outOfRange(option, 'a number > 0', value);
-    }
-  }
-  return limits;
+  return { ...checkOptions('options.resourceLimits', given, LIMITS) };
 }
 
 function cloneOf(workerData: unknown): unknown {
@@ -212,18 +216,18 @@ export type LocalStrategyOptions = LocalWorkerOptions & {
   unavailableAfterMs?: number | undefined;
 };
 
-export const LOCAL_OPTIONS: readonly string[] = [
-  'module',
-  'workers',
-  'isolation',
-  'concurrency',
-  'recycle',
-  'setup',
-  'teardown',
-  'definition',
-  'unavailableAfterMs',
+export const LOCAL_OPTIONS: Checks = {
+  module: unchecked,
+  workers: unchecked,
+  isolation: oneOf('thread', 'process'),
+  concurrency: integerFrom(1, 1_024),
+  recycle: unchecked,
+  setup: checkExport,
+  teardown: checkExport,
+  definition: checkDefinition,
+  unavailableAfterMs: checkDuration,
   ...WORKER_OPTIONS,
-] satisfies (keyof LocalStrategyOptions)[];
+};
 
 const pools = new WeakMap<Strategy, WorkerPool>();
 
@@ -285,12 +289,7 @@ export class LocalStrategy implements Strategy {
     const { workers = builtin('node:os').availableParallelism(), isolation = 'thread' } = given;
     const { concurrency = 1, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
     const module = checkModule(given.module);
-    checkOneOf('options.isolation', ['thread', 'process'], isolation);
-    checkInteger('options.concurrency', concurrency, 1, 1_024);
     const recycle = given.recycle === undefined ? undefined : checkRecycle(given.recycle);
-    checkHooks(given);
-    checkDefinition(given.definition);
-    checkDuration('options.unavailableAfterMs', unavailableAfterMs);
     this.#worker = checkWorkerOptions(given, isolation);
     this.module = module;
     this.workers = checkWorkers(workers);
@@ -333,24 +332,20 @@ function checkWorkers(given: number | ElasticWorkers): number | Limits {
     checkInteger('options.workers', given, 1, MAX_WORKERS);
     return given;
   }
-  knownOptions(given, ['min', 'max', 'idleMs'], 'options.workers');
-  const { min, max, idleMs = IDLE_MS } = given;
+  const known = { min: unchecked, max: unchecked, idleMs: checkDuration };
+  const {
+    min,
+    max,
+    idleMs = IDLE_MS,
+  } = checkOptions('options.workers', given, known) as ElasticWorkers;
   checkInteger('options.workers.min', min, 0, MAX_WORKERS);
   checkInteger('options.workers.max', max, Math.max(1, min), MAX_WORKERS);
-  checkDuration('options.workers.idleMs', idleMs);
   return Object.freeze({ min, max, idleMs });
 }
 
 /** @throws TypeError, RangeError */
 function checkRecycle(given: Recycle): Recycle {
-  const { tasks, heapMb } = checkOptions('options.recycle', given, ['tasks', 'heapMb']);
-  if (tasks !== undefined) {
-    checkInteger('options.recycle.tasks', tasks, 1, Number.MAX_SAFE_INTEGER);
-  }
-  if (heapMb !== undefined) {
-    if (typeof heapMb !== 'number')
-      throw invalidType('options.recycle.heapMb', 'of type number', heapMb);
-    if (!(heapMb > 0)) throw outOfRange('options.recycle.heapMb', 'a number > 0', heapMb);
-  }
+  const known = { tasks: integerFrom(1), heapMb: aboveZero };
+  const { tasks, heapMb } = checkOptions('options.recycle', given, known);
   return Object.freeze({ tasks, heapMb });
 }

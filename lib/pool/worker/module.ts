@@ -36,9 +36,8 @@ export type ModuleHooks = {
 export const DEFINITION: RegExp = /^[\x21-\x7e]{1,128}$/;
 
 /** @throws TypeError, InvalidArgumentError */
-export function checkDefinition(definition: unknown): asserts definition is string | undefined {
-  if (definition === undefined) return;
-  checkString('options.definition', definition);
+export function checkDefinition(name: string, definition: unknown): void {
+  checkString(name, definition);
   if (DEFINITION.test(definition)) return;
   throw new InvalidArgumentError(
     'options.definition must be 1 to 128 printable ASCII characters without spaces',
@@ -46,20 +45,16 @@ export function checkDefinition(definition: unknown): asserts definition is stri
 }
 
 /**
- * Checks the names of `setup` and `teardown`. Whether the module exports them, its workers find out.
+ * Checks the name of `setup` or `teardown`. Whether the module exports it, its workers find out.
  *
  * @throws TypeError, InvalidArgumentError
  */
-export function checkHooks(hooks: ModuleHooks): void {
-  for (const option of ['setup', 'teardown'] as const) {
-    const name: unknown = hooks[option];
-    if (name === undefined) continue;
-    checkString(`options.${option}`, name);
-    if (name !== '') continue;
-    throw new InvalidArgumentError(
-      `options.${option} must be the name of an export of the module; it is empty`,
-    );
-  }
+export function checkExport(option: string, name: unknown): void {
+  checkString(option, name);
+  if (name !== '') return;
+  throw new InvalidArgumentError(
+    `${option} must be the name of an export of the module; it is empty`,
+  );
 }
 
 // The module of a worker: its functions, its fingerprint, and what keeps it from making the worker's
