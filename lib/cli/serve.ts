@@ -17,7 +17,7 @@ import { binding } from '../native/native.ts';
 import { loadClient } from '../nats/connection/connection.ts';
 import { CREDENTIAL_VARIABLES } from '../nats/connection/connection-options.ts';
 import { type CallOutcome, ClusterNode, type NodeEvent } from '../nats/node/node.ts';
-import { DEFINITION, type ModuleHooks } from '../pool/worker/module.ts';
+import { DEFINITION } from '../pool/worker/module.ts';
 import type { Recycle } from '../pool/workers/channel.ts';
 import {
   CommandError,
@@ -144,20 +144,8 @@ function describe(event: NodeEvent): string {
   return `the session is over: ${event.why}`;
 }
 
-type ServeOptions = ModuleHooks & {
-  job: 'worker' | 'ps';
-  connection: ReturnType<typeof connectionOf>;
-  cluster: string;
-  slots: number;
-  resources: Record<string, number> | undefined;
-  task: number | undefined;
-  definition: string | undefined;
-  recycle: Recycle | undefined;
-  health: number | undefined;
-};
-
 /** Checks the options, and reads no file. @throws UsageError */
-function checkOptions(options: Options): ServeOptions {
+function checkOptions(options: Options) {
   const { job = 'worker' } = options;
   if (job !== 'worker' && job !== 'ps') {
     throw new UsageError(`--job must be worker or ps, not '${job}'`);
@@ -172,7 +160,7 @@ function checkOptions(options: Options): ServeOptions {
   const resources = resourcesOf(options);
   const health = integer(options.health, 'health', 0, 65_535);
   const own = { setup, teardown, recycle, resources, health };
-  return { job, connection, cluster, slots, task, definition, ...own };
+  return { job, connection, cluster, slots, task, definition, ...own } as const;
 }
 
 /** Writes an event to stderr: `data` with --json, else `text`. */

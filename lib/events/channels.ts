@@ -5,7 +5,7 @@
 
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { StopRecord } from '../record/stop-record.ts';
-import type { CoordinatorEvent, CoordinatorMessage, Subscriber, ThreadInfo } from './spine.ts';
+import type { CoordinatorMessage, Subscriber, ThreadInfo } from './spine.ts';
 
 /** On `allstop:stop`: a stop was requested. */
 export type StopMessage = CoordinatorMessage & {
@@ -42,7 +42,7 @@ const CHANNELS: readonly Channel<any, any>[] = [STOP, THREAD_START, THREAD_END, 
 const isSubscribed = (): boolean => CHANNELS.some(({ hasSubscribers }) => hasSubscribers);
 
 /** Publishes the events of coordinators. */
-export const onChannels: Subscriber<CoordinatorEvent> = {
+export const onChannels: Subscriber = {
   hears: isSubscribed,
   hear(event) {
     const { about, type } = event;

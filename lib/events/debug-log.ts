@@ -22,7 +22,7 @@ const DEEDS_OF_THREADS: { [type in NonNullable<CoordinatorEvent['type']>]?: stri
 };
 
 /** Writes a line for each event of a coordinator. */
-export const inLog: Subscriber<CoordinatorEvent> = {
+export const inLog: Subscriber = {
   hears: () => isMainThread && log.enabled,
   hear(event) {
     const { type, native } = event;

@@ -19,36 +19,6 @@ import type { StopRecord } from '../record/stop-record.ts';
 /** The log of `NODE_DEBUG=allstop`. */
 export const log: ReturnType<typeof debuglog> = debuglog('allstop');
 
-export type Subscriber<E> = {
-  /** Whether it has a use for events now: a channel without subscribers of its own has none. */
-  hears(): boolean;
-  hear(event: E): void;
-};
-
-export class Spine<E> {
-  readonly #subscribers: readonly Subscriber<E>[];
-
-  constructor(...subscribers: Subscriber<E>[]) {
-    this.#subscribers = subscribers;
-  }
-
-  get isHeard(): boolean {
-    return this.#subscribers.some((each) => each.hears());
-  }
-
-  /** `make` is called at most once. */
-  tell(make: () => E): void {
-    let made: { event: E } | undefined;
-    for (const each of this.#subscribers) {
-      if (!each.hears()) continue;
-      made ??= { event: make() };
-      each.hear(made.event);
-    }
-  }
-}
-
-// One event of a coordinator: what somebody who hears it may ask.
-
 /** A registered thread, or one of the last 64 that have ended. */
 export type ThreadInfo = {
   /** The name with which the thread was registered. */
@@ -157,3 +127,9 @@ export class CoordinatorEvent {
     return stop === null ? 0 : Math.max(0, Math.round(stop.ageMs - (Date.now() - this.#at)));
   }
 }
+
+export type Subscriber = {
+  /** Whether it has a use for events now: a channel without subscribers of its own has none. */
+  hears(): boolean;
+  hear(event: CoordinatorEvent): void;
+};

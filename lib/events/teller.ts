@@ -8,9 +8,10 @@
 
 import { onChannels, onSubscribe } from './channels.ts';
 import { inLog } from './debug-log.ts';
-import { CoordinatorEvent, type CoordinatorMessage, Spine, type Watched } from './spine.ts';
+import { CoordinatorEvent, type CoordinatorMessage, type Watched } from './spine.ts';
 
-const spine = new Spine<CoordinatorEvent>(onChannels, inLog);
+const SUBSCRIBERS = [onChannels, inLog];
+const isHeard = (): boolean => SUBSCRIBERS.some((each) => each.hears());
 
 const tellers = new WeakMap<Watched, Teller>();
 
@@ -49,13 +50,18 @@ export class Teller {
         const { events, dropped, startedAt } = this.#watched.native.timeline(this.#read);
         this.#read += dropped + events.length;
         for (const event of events) {
-          spine.tell(() => new CoordinatorEvent(this.#about, this.#watched, event, startedAt));
+          let told: CoordinatorEvent | undefined;
+          for (const subscriber of SUBSCRIBERS) {
+            if (!subscriber.hears()) continue;
+            told ??= new CoordinatorEvent(this.#about, this.#watched, event, startedAt);
+            subscriber.hear(told);
+          }
         }
       } while (this.#isCalledAgain());
     } finally {
       this.#state = 'idle';
     }
-    if (spine.isHeard) return;
+    if (isHeard()) return;
     tellers.delete(this.#watched);
     this.#watched.setTeller(undefined);
   }
@@ -75,5 +81,5 @@ export function watch(watched: Watched, all: () => Iterable<Watched>): void {
       for (const each of all()) Teller.begin(each);
     });
   }
-  if (spine.isHeard) Teller.begin(watched);
+  if (isHeard()) Teller.begin(watched);
 }

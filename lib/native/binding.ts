@@ -60,20 +60,13 @@ export type NativeRequester = {
   pid: number;
   stack: string;
   signal: NodeJS.Signals | '';
+  /** Milliseconds since 1970, by the clock of the requester's process. */
   at: number;
 };
 
 /** A requester. A field that is left out has the value of this JavaScript thread. */
-export type RequesterOptions = {
+export type RequesterOptions = Partial<Omit<NativeRequester, 'via' | 'stack'>> & {
   via: Via;
-  /** Whether a native thread requested the stop; set only for other processes. */
-  native?: boolean;
-  threadName?: string;
-  threadId?: number;
-  pid?: number;
-  signal?: NodeJS.Signals | '';
-  /** When another process requested the stop: milliseconds since 1970, by its clock. */
-  at?: number;
   /** The call site. A function is called after all waiting threads have been woken. */
   stack?: string | (() => string);
 };

@@ -13,7 +13,7 @@ import { randomUUID } from 'node:crypto';
 import { debuglog } from 'node:util';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/thrown-value.ts';
-import { within } from '../../base/timer.ts';
+import { Timer, within } from '../../base/timer.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { failedRemedy, type Loss, lost, nodeRemedy } from '../../errors/phases.ts';
 import type { Call } from '../../pool/queue/call.ts';
@@ -36,7 +36,7 @@ import type { Subjects } from '../wire/subjects.ts';
 import { admit, isCrowded, type Refused, RefusedNodes, refuseUnprintable } from './admission.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Leadership } from './leadership.ts';
-import { CancelWatch, Probes } from './probes.ts';
+import { Probes } from './probes.ts';
 import { Session } from './session.ts';
 import type { StopArbiter } from './stop-arbiter.ts';
 import { type ClusterTask, type ClusterTasks, stuckThread } from './tasks.ts';
@@ -45,6 +45,8 @@ const log = debuglog('allstop');
 
 /** How long nodes have to acknowledge the end of their sessions. */
 const END_MS = 1_000;
+/** How long after the grace period a node may take to report the end of a function. */
+const REPORT_MS = 2_000;
 /** How long a session is kept whose node is away, and whose task another node has taken. */
 const LONGEST_AWAY_MS = 600_000;
 /** The same, if it has nothing to offer: so long a node waits for us that we do not reach. */
@@ -82,7 +84,7 @@ export class Nodes {
   readonly #givenUp = new Set<Session>();
   readonly #refused = new RefusedNodes();
   readonly #probes: Probes;
-  readonly #cancelWatch: CancelWatch;
+  #cancelWatch: Timer | undefined;
   #functions: readonly string[] | undefined;
   #lost = 0;
 
@@ -120,10 +122,6 @@ export class Nodes {
         this.#expire();
       },
     });
-    this.#cancelWatch = new CancelWatch(sessions, host.cancelGraceMs, {
-      isConnected: () => options.leadership().connection.nats !== undefined,
-      onUnreachable: (session) => this.#setAway(session, lost.unreachable),
-    });
   }
 
   /** What the nodes that are there export; undefined until one has told. */
@@ -158,14 +156,14 @@ export class Nodes {
   /** Nothing is asked of the nodes any more; `isOver`: nor ever again. */
   stop(isOver: boolean): void {
     this.#probes.stop();
-    if (isOver) this.#cancelWatch.stop();
+    if (isOver) this.#cancelWatch?.clear();
   }
 
   cancel(call: Call, cancellation: Cancellation): void {
     for (const { calls } of this.#sessions.values()) {
       if (!calls.has(call)) continue;
       calls.cancel(call, cancellation);
-      if (cancellation.replace) this.#cancelWatch.start();
+      if (cancellation.replace) this.#watchCancelled(this.#host.cancelGraceMs + REPORT_MS);
     }
   }
 
@@ -487,6 +485,27 @@ export class Nodes {
       failIfHeld(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
     }
     dispatcher.wake();
+  }
+
+  /**
+   * Gives up nodes that were told to cancel a function and do not report its end. A node ends such a
+   * function itself, by force after the grace period, but cannot report this without a connection:
+   * so cancelled functions and deadlines do not wait for the servers.
+   */
+  #watchCancelled(afterMs: number): void {
+    this.#cancelWatch ??= new Timer(afterMs, () => {
+      this.#cancelWatch = undefined;
+      const since = performance.now() - this.#host.cancelGraceMs - REPORT_MS;
+      const isConnected = this.#options.leadership().connection.nats !== undefined;
+      let hasMore = false;
+      for (const session of this.#sessions.values()) {
+        const { cancelledAt } = session.calls;
+        if (cancelledAt === undefined || session.isAway) continue;
+        if (isConnected || cancelledAt > since) hasMore = true;
+        else this.#setAway(session, lost.unreachable);
+      }
+      if (hasMore) this.#watchCancelled(REPORT_MS);
+    });
   }
 
   /** Ends sessions that will not be missed: their node is away for long, and another has their task. */

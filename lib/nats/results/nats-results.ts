@@ -151,15 +151,8 @@ type Opened = {
 };
 
 /** The part of NatsResults that its store reads. */
-type BucketSettings = {
-  readonly bucket: string;
-  readonly ttlMs: number | undefined;
-  readonly patienceMs: number;
-  readonly replicas: number;
-};
-
 class BucketStore implements ResultStore {
-  readonly #settings: BucketSettings;
+  readonly #settings: NatsResults;
   readonly #ttlMs: number;
   readonly #options: NatsConnectionOptions;
   readonly #line: StoreLine;
@@ -167,7 +160,7 @@ class BucketStore implements ResultStore {
   #opened: Opened | undefined;
   #hasWarned = false;
 
-  constructor(settings: BucketSettings, options: NatsConnectionOptions) {
+  constructor(settings: NatsResults, options: NatsConnectionOptions) {
     const { bucket, ttlMs, patienceMs } = settings;
     this.#settings = settings;
     this.#ttlMs = ttlMs === undefined || ttlMs === Number.POSITIVE_INFINITY ? 0 : Math.ceil(ttlMs);

@@ -25,7 +25,7 @@ import { checkErrorTypes, type ErrorClass } from '../../coordinator/coordinator-
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { activeContext } from '../../telemetry/spans.ts';
 import type { CallTerms, RetryRule } from '../queue/call.ts';
-import { PRIORITIES, type Priority } from '../queue/lines/call-lines.ts';
+import { PRIORITIES } from '../queue/lines/call-lines.ts';
 import { nowhere, Placement } from '../queue/lines/placement.ts';
 import { type Limits, UNLIMITED } from '../queue/time-limits.ts';
 import type { CallOptions, MapOptions, ScheduleOptions } from './signatures.ts';
@@ -66,19 +66,6 @@ const OF_A_CALL: Checks = {
   onProgress: checkFunction,
 };
 
-/** The options of a call, checked, with their defaults. */
-export type CheckedCallOptions = {
-  limits: Limits;
-  retries: number;
-  retryRule: RetryRule | undefined;
-  runTimeoutMs: number | undefined;
-  priority: Priority;
-  placement: Placement | undefined;
-  onProgress: ScheduleOptions['onProgress'];
-  /** Of OpenTelemetry, for the span of the call. */
-  context: unknown;
-};
-
 /** The options of a call of whichever method, with their defaults. */
 export type CheckedOptions = CallTerms & {
   limits: Limits;
@@ -100,7 +87,7 @@ export type CallDefaults = {
 export function checkCallOptions(
   options: ScheduleOptions | undefined,
   defaults: CallDefaults,
-): CheckedCallOptions {
+): CheckedOptions {
   if (options === undefined) {
     return {
       limits: UNLIMITED,
@@ -166,7 +153,7 @@ const OF_A_RUN: Checks = { ...OF_A_CALL, key: checkString };
 export function checkRunOptions(
   options: CallOptions | undefined,
   defaults: CallDefaults,
-): CheckedCallOptions & { key?: string | undefined } {
+): CheckedOptions {
   if (options === undefined) return checkCallOptions(undefined, defaults);
   const { key, ...ofCall } = checkOptions('options', options, OF_A_RUN);
   return { ...checkCallOptions(ofCall, defaults), key };
@@ -194,7 +181,7 @@ export type CheckedMapOptions = {
   ordered: boolean;
   settles: boolean;
   key: MapOptions['key'];
-  ofCalls: CheckedCallOptions;
+  ofCalls: CheckedOptions;
 };
 
 /** @throws TypeError, RangeError */

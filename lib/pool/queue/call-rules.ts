@@ -48,13 +48,7 @@ class RecentFailures {
   }
 }
 
-export type CallRulesOptions = {
-  queue: CallQueue<Call>;
-  coordinator: Coordinator;
-  cancelGraceMs: number;
-  retries: number;
-  variables: VariableSource;
-};
+type Given = 'queue' | 'coordinator' | 'cancelGraceMs' | 'retries' | 'variables';
 
 export interface CallRulesListener {
   /** What each worker makes before it takes calls. */
@@ -85,7 +79,7 @@ export class CallRules implements ClusterHost {
   readonly #failures = new RecentFailures();
 
   constructor(
-    { queue, coordinator, cancelGraceMs, retries, variables }: CallRulesOptions,
+    { queue, coordinator, cancelGraceMs, retries, variables }: Pick<CallRules, Given>,
     listener: CallRulesListener,
   ) {
     this.queue = queue;
