@@ -10,8 +10,15 @@ import { WeakById } from '../base/weak-by-id.ts';
 import { logNativeStop } from '../events/debug-log.ts';
 import { type Teller, watch } from '../events/teller.ts';
 import type { NativeAttachment } from '../native/binding.ts';
-import { drain, forget, listen, listenWeakly, unlisten } from '../native/doorbell.ts';
-import { binding, hoistsReads } from '../native/native.ts';
+import {
+  binding,
+  drain,
+  forget,
+  hoistsReads,
+  listen,
+  listenWeakly,
+  unlisten,
+} from '../native/native.ts';
 import { ErrorsHere } from './errors-here.ts';
 import type { Link } from './link.ts';
 import { isHeard, onNextUse, StopSignal } from './stop-signal.ts';

@@ -37,7 +37,6 @@ import { join } from './join.ts';
 import { endLink } from './link.ts';
 import {
   adoptWorkers,
-  callSite,
   checkCloseLink,
   exitAfterStop,
   mirror,
@@ -47,7 +46,7 @@ import {
   stopOnUncaught,
 } from './links.ts';
 import { endScope, runIn } from './nursery.ts';
-import { report, requestPlainStop } from './requests.ts';
+import { callSite, report, requestPlainStop } from './requests.ts';
 import { checkSignals, stopOnSignals } from './signal-links.ts';
 import { type CoordinatorForkOptions, fork } from './threads/fork.ts';
 import { leftBehind } from './threads/stragglers.ts';

@@ -12,8 +12,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { THREAD_KINDS } from '../native/binding.ts';
-import { drain, hold, release } from '../native/doorbell.ts';
-import { binding } from '../native/native.ts';
+import { binding, drain, hold, release } from '../native/native.ts';
 import type { StopRecord } from '../record/stop-record.ts';
 import type { Attachment } from './attachment.ts';
 import { Link } from './link.ts';

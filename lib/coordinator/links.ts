@@ -61,19 +61,6 @@ function listening(link: Disposable, listen: () => void): Disposable {
   return link;
 }
 
-/** The stack below `caller`; '' if the runtime or the program's stack formatter gives none. */
-export function callSite(caller: (...args: never[]) => unknown): string {
-  try {
-    const holder: { stack?: unknown } = {};
-    Error.captureStackTrace(holder, caller);
-    // Without the first line, the error's title. `Error.prepareStackTrace` may return any value.
-    const { stack } = holder;
-    return typeof stack === 'string' ? stack.split('\n').slice(1).join('\n') : '';
-  } catch {
-    return '';
-  }
-}
-
 /** By the name: Node, DOM and this package have different AbortErrors, and each realm its own. */
 function isAbortError(reason: unknown): boolean {
   return fieldOf(reason, 'name') === 'AbortError';

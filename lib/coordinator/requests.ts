@@ -120,3 +120,16 @@ function request(
   attachment.catchUp();
   return outcome;
 }
+
+/** The stack below `caller`; '' if the runtime or the program's stack formatter gives none. */
+export function callSite(caller: (...args: never[]) => unknown): string {
+  try {
+    const holder: { stack?: unknown } = {};
+    Error.captureStackTrace(holder, caller);
+    // Without the first line, the error's title. `Error.prepareStackTrace` may return any value.
+    const { stack } = holder;
+    return typeof stack === 'string' ? stack.split('\n').slice(1).join('\n') : '';
+  } catch {
+    return '';
+  }
+}

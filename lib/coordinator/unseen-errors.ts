@@ -8,8 +8,7 @@
 import { inspect } from 'node:util';
 import { attempt, describe } from '../base/thrown-value.ts';
 import type { NativeUnseen } from '../native/binding.ts';
-import { onFirstUse } from '../native/doorbell.ts';
-import { binding } from '../native/native.ts';
+import { binding, onFirstUse } from '../native/native.ts';
 import { decode } from '../record/encoded-error.ts';
 
 /** The exit code of this process, in a Worker of that worker, that `failWith` has set. */

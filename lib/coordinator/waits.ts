@@ -3,7 +3,7 @@
 import { addAbortListener, reasonOfAbort, removeAbortListener } from '../base/abort.ts';
 import { now, Timer } from '../base/timer.ts';
 import { SLICE_MS } from '../native/binding.ts';
-import { drain, hold, release } from '../native/doorbell.ts';
+import { drain, hold, release } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 
 const settled = Promise.resolve();

@@ -4,7 +4,7 @@ import { now, turn } from '../base/timer.ts';
 import type { Attachment } from '../coordinator/attachment.ts';
 import { defaultOf, ownCoordinator } from '../coordinator/threads/worker-module.ts';
 import { waitForStop } from '../coordinator/waits.ts';
-import { hold, release } from '../native/doorbell.ts';
+import { hold, release } from '../native/native.ts';
 
 /**
  * What becomes of the missed runs: those that fell due while an earlier run took too long.

@@ -29,8 +29,7 @@ import {
 } from '../errors/errors.ts';
 import { log } from '../events/spine.ts';
 import { CODECS, type NativeQueue, SLICE_MS, STATUS } from '../native/binding.ts';
-import { listen, unlisten } from '../native/doorbell.ts';
-import { binding } from '../native/native.ts';
+import { binding, listen, unlisten } from '../native/native.ts';
 import { readBytes, readValue, readValues, type Written, writeValue } from './queue-codec.ts';
 import { maySettleAtOnce, QueueWaits, WOULD_WAIT } from './queue-waits.ts';
 

@@ -4,7 +4,7 @@ import { isOfType } from '../base/thrown-value.ts';
 import { turn } from '../base/timer.ts';
 import type { QueueHandle } from '../coordinator/handle.ts';
 import { defaultOf, ownCoordinator } from '../coordinator/threads/worker-module.ts';
-import { hold, release } from '../native/doorbell.ts';
+import { hold, release } from '../native/native.ts';
 import { BoundedQueue } from './bounded-queue.ts';
 
 // The loop of one enqueue op, on the program's thread or in a Worker.

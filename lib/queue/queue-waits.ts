@@ -7,7 +7,7 @@
 import { addAbortListener, reasonOfAbort, removeAbortListener } from '../base/abort.ts';
 import { now, Timer } from '../base/timer.ts';
 import type { NativeQueue } from '../native/binding.ts';
-import { hold, release } from '../native/doorbell.ts';
+import { hold, release } from '../native/native.ts';
 
 /** The result of a try on a full queue (enqueue), or on one with too few items (dequeue). */
 export const WOULD_WAIT: unique symbol = Symbol('would wait');

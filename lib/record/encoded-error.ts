@@ -19,7 +19,7 @@ import {
   textOf,
 } from '../base/thrown-value.ts';
 import { errorClasses, NativeError } from '../errors/errors.ts';
-import { onFirstUse } from '../native/doorbell.ts';
+import { onFirstUse } from '../native/native.ts';
 import { builtinClasses, makeError, pack, unpack } from './error-graph.ts';
 import { type Carried, carry, echoes, known, remember } from './error-identity.ts';
 

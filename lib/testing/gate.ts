@@ -28,7 +28,7 @@ import { waitForStop } from '../coordinator/waits.ts';
 import { counted } from '../coordinator/words.ts';
 import { CancelledError, DeadlineExceededError, InvalidHandleError } from '../errors/errors.ts';
 import { SLICE_MS } from '../native/binding.ts';
-import { hold, release } from '../native/doorbell.ts';
+import { hold, release } from '../native/native.ts';
 
 /** The options of a Gate. */
 export type GateOptions = {

@@ -3,7 +3,7 @@
 import { checkOptions, checkString, integerFrom, invalidType } from '../base/arguments.ts';
 import { ClusterCoordinator } from '../cluster/cluster-coordinator.ts';
 import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
-import { hold, release } from '../native/doorbell.ts';
+import { hold, release } from '../native/native.ts';
 import { poolOf } from '../pool/local/local-strategy.ts';
 import type { WorkerInfo } from '../pool/queue/strategy.ts';
 import type { WorkerPool } from '../pool/workers/worker-pool.ts';

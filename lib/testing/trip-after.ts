@@ -9,8 +9,7 @@
 import { invalidType, outOfRange } from '../base/arguments.ts';
 import { type Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
-import { callSite } from '../coordinator/links.ts';
-import { report, requestPlainStop } from '../coordinator/requests.ts';
+import { callSite, report, requestPlainStop } from '../coordinator/requests.ts';
 import { FailedPreconditionError } from '../errors/errors.ts';
 
 type Trip = { left: number; readonly error: unknown };

@@ -4,7 +4,7 @@
    native thread blocked in WaitForStop; the JavaScript thread's attachment with its mirror,
    interest, doorbell, waitForStop(), signal, and its own requests (quiet, then drained).
    Files: native/core/coordinator.cc, coordinator_effects.h, native/binding/doorbell.cc,
-   attachment.cc, lib/native/doorbell.ts, lib/coordinator/attachment.ts.
+   attachment.cc, lib/native/native.ts, lib/coordinator/attachment.ts.
 
    One step of the model is: a section under a mutex that touches only what the mutex guards;
    a load or a store of a mirror's word; the call of a thread-safe function; a notify_all.
@@ -261,7 +261,7 @@ inline Check() {
 /* #isStopped. A caller that learns of a stop finds the signal aborted, too. */
 inline IsStopped() { Check(); assert(!signalling) }
 
-/* doorbell.ts: drain. */
+/* native.ts: drain. */
 inline Drain() {
   atomic { hasNews = dirty; dirty = false };
   if :: hasNews -> hasNews = false; Check() :: else fi

@@ -4,8 +4,7 @@
  */
 
 import { isMainThread } from 'node:worker_threads';
-import { onFirstUse } from '../../native/doorbell.ts';
-import { binding } from '../../native/native.ts';
+import { binding, onFirstUse } from '../../native/native.ts';
 import { decode, encode, restoreClass } from '../../record/encoded-error.ts';
 
 /**

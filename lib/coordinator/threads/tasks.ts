@@ -3,7 +3,7 @@
 import { enclosingTasks, innermostTask, runInTask } from '../../base/task-context.ts';
 import { FailedPreconditionError, SelfJoinError } from '../../errors/errors.ts';
 import type { ThreadKind } from '../../native/binding.ts';
-import { hold, release } from '../../native/doorbell.ts';
+import { hold, release } from '../../native/native.ts';
 import type { Attachment } from '../attachment.ts';
 import { registerUnstarted, Watch } from './watch.ts';
 

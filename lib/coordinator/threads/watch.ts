@@ -12,7 +12,7 @@ import { fieldOf, isThenable } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
 import { THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
-import { drain } from '../../native/doorbell.ts';
+import { drain } from '../../native/native.ts';
 import type { Attachment } from '../attachment.ts';
 import { type RequestOptions, report } from '../requests.ts';
 import { isLinked, SAME_SIGNAL_MS } from '../signal-links.ts';

@@ -12,7 +12,7 @@ import {
 } from '../../errors/errors.ts';
 import type { ReadinessReport } from '../../errors/phases.ts';
 import { log } from '../../events/spine.ts';
-import { hold, release } from '../../native/doorbell.ts';
+import { hold, release } from '../../native/native.ts';
 import { leaveSpare, useSpare } from '../../values/to-thread.ts';
 import type { Call } from '../queue/call.ts';
 import type { Placement } from '../queue/lines/placement.ts';
