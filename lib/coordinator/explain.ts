@@ -132,26 +132,24 @@ function stateOf(thread: ThreadInfo, now: number): string {
   return `running since ${clock(startedAt)} (${age})`;
 }
 
-function threadLines(title: string, threads: ThreadInfo[], now: number): string[] {
-  if (threads.length === 0) return [];
-  const lines = [`${title} (${threads.length}):`];
-  for (const thread of threads) {
-    const id = thread.threadId === undefined ? '' : ` ${thread.threadId}`;
-    const daemon = thread.daemon === true ? ', daemon' : '';
-    lines.push(`  - ${thread.name} (${thread.kind}${id}${daemon}): ${stateOf(thread, now)}`);
-  }
-  return lines;
+/** A list with its title; nothing if it is empty. */
+function section<T>(title: string, items: readonly T[], lineOf: (item: T) => string): string[] {
+  if (items.length === 0) return [];
+  return [`${title} (${items.length}):`, ...items.map((item) => `  - ${lineOf(item)}`)];
 }
 
-function leftBehindLines(threads: Straggler[]): string[] {
-  if (threads.length === 0) return [];
-  const lines = [`Left behind by a join and still running (${threads.length}):`];
-  for (const { name, kind, threadId, runningForMs, waitState } of threads) {
-    const id = threadId === undefined ? '' : ` ${threadId}`;
-    const state = waitState === undefined ? '' : `, in the state ${waitState}`;
-    lines.push(`  - ${name} (${kind}${id}): asked to stop ${duration(runningForMs)} ago${state}`);
-  }
-  return lines;
+const idOf = ({ threadId }: ThreadInfo | Straggler): string =>
+  threadId === undefined ? '' : ` ${threadId}`;
+
+function threadLine(thread: ThreadInfo, now: number): string {
+  const daemon = thread.daemon === true ? ', daemon' : '';
+  return `${thread.name} (${thread.kind}${idOf(thread)}${daemon}): ${stateOf(thread, now)}`;
+}
+
+function leftBehindLine(thread: Straggler): string {
+  const { name, kind, runningForMs, waitState } = thread;
+  const state = waitState === undefined ? '' : `, in the state ${waitState}`;
+  return `${name} (${kind}${idOf(thread)}): asked to stop ${duration(runningForMs)} ago${state}`;
 }
 
 function queuesOf(attachment: Attachment): QueueState[] {
@@ -168,15 +166,10 @@ function queuesOf(attachment: Attachment): QueueState[] {
   }));
 }
 
-function queueLines(queues: QueueState[]): string[] {
-  if (queues.length === 0) return [];
-  const lines = [`Queues (${queues.length}):`];
-  for (const { name, size, capacity, waiting } of queues) {
-    const state = size >= capacity ? ' (full)' : size === 0 ? ' (empty)' : '';
-    const who = waiting.length === 0 ? 'nobody waits' : `waiting: ${waiting.join(', ')}`;
-    lines.push(`  - ${name}: ${size} of ${capacity} items${state}; ${who}`);
-  }
-  return lines;
+function queueLine({ name, size, capacity, waiting }: QueueState): string {
+  const state = size >= capacity ? ' (full)' : size === 0 ? ' (empty)' : '';
+  const who = waiting.length === 0 ? 'nobody waits' : `waiting: ${waiting.join(', ')}`;
+  return `${name}: ${size} of ${capacity} items${state}; ${who}`;
 }
 
 function recordLines(name: string, record: StopRecord, now: number): string[] {
@@ -286,13 +279,14 @@ export function explain(attachment: Attachment): StopExplanation {
       lines.push(...suppressedLines(suppressed, suppressedCount));
       if (joined)
         lines.push('It has been joined: requestStop(error) now throws that error to its caller.');
-      lines.push(...threadLines('Still running', threads, now));
-      lines.push(...leftBehindLines(explanation.leftBehind));
-      lines.push(...threadLines('Ended', recentlyEnded, now));
-      lines.push(...queueLines(explanation.queues));
+      const lineOf = (thread: ThreadInfo): string => threadLine(thread, now);
+      const left = explanation.leftBehind;
+      lines.push(...section('Still running', threads, lineOf));
+      lines.push(...section('Left behind by a join and still running', left, leftBehindLine));
+      lines.push(...section('Ended', recentlyEnded, lineOf));
+      lines.push(...section('Queues', explanation.queues, queueLine));
       if (record !== undefined) lines.push(...latencyLines(explanation.stopLatencies));
-      if (workers.length > 0) lines.push(`Workers (${workers.length}):`);
-      for (const worker of workers) lines.push(`  - ${worker}`);
+      lines.push(...section('Workers', workers, (worker) => worker));
       if (work.length > 0) lines.push('Work:');
       for (const line of work) lines.push(`  - ${line}`);
       if (links.length > 0) lines.push(`Links: ${links.join('; ')}.`);

@@ -38,16 +38,23 @@ import { failWith, tellUnseenAtExit } from './unseen-errors.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
 
-/** A link that `explain()` lists until it is undone. */
-export function describedLink(attachment: Attachment, description: string, undo: Undo): Link {
-  const id = attachment.native.addLink(description);
+/** A link that ends with its coordinator. */
+function kept(attachment: Attachment, description: string, undo: Undo): Link {
   const link = new Link(description, (isAsked) => {
     attachment.links.delete(link);
-    attachment.native.removeLink(id);
     undo(isAsked);
   });
   attachment.links.add(link);
   return link;
+}
+
+/** A link that `explain()` lists until it is undone. */
+export function describedLink(attachment: Attachment, description: string, undo: Undo): Link {
+  const id = attachment.native.addLink(description);
+  return kept(attachment, description, (isAsked) => {
+    attachment.native.removeLink(id);
+    undo(isAsked);
+  });
 }
 
 /** Calls `listen`. If that throws, undoes the link, so that the failed call changes nothing. */
@@ -262,12 +269,7 @@ export function stopAfter(attachment: Attachment, ms: number, stack: string): Di
   const description = `a deadline of ${ms} ms (stopAfter)`;
   const { bytes } = encode(error);
   const timer = timed(() => attachment.native.stopAfter(ms, bytes, stack, description));
-  const link = new Link(description, () => {
-    attachment.links.delete(link);
-    attachment.native.cancelStopAfter(timer);
-  });
-  attachment.links.add(link);
-  return link;
+  return kept(attachment, description, () => attachment.native.cancelStopAfter(timer));
 }
 
 /** Ends the process if it is alive `ms` after a stop. The link outlives this thread. */
@@ -280,17 +282,7 @@ export function exitAfterStop(
   const { exitCode } = checkOptions('options', options, { exitCode: integerFrom(0, 255) });
   const description = `the end of the process ${ms} ms after a stop (exitAfterStop)`;
   const exit = timed(() => attachment.native.exitAfterStop(ms, exitCode, description));
-  const link = new Link(description, () => {
-    attachment.links.delete(link);
-    attachment.native.cancelExitAfterStop(exit);
-  });
-  attachment.links.add(link);
-  return link;
-}
-
-function checkWords(words: unknown): asserts words is Int32Array {
-  if (!isSharedWords(words))
-    throw invalidType('words', 'an Int32Array over a SharedArrayBuffer', words);
+  return kept(attachment, description, () => attachment.native.cancelExitAfterStop(exit));
 }
 
 /** At each stop the core stores `value` in `words[index]`, from the thread that requests it. */
@@ -300,7 +292,9 @@ export function mirror(
   index: number,
   value: number,
 ): Disposable {
-  checkWords(words);
+  if (!isSharedWords(words)) {
+    throw invalidType('words', 'an Int32Array over a SharedArrayBuffer', words);
+  }
   const length = lengthOf(words);
   if (length === 0) throw outOfRange('words', 'an array of at least 1 element', words);
   checkInteger('index', index, 0, length - 1);
