@@ -1,4 +1,4 @@
-/** The threads that are still alive after the grace period of a join, or for long during it. */
+/** The threads that are still alive after the grace period of a join, and what is said of them. */
 
 import type { Straggler } from '../../errors/errors.ts';
 import { latenciesOf, timeline } from '../../events/timeline.ts';
