@@ -196,8 +196,8 @@ function metadata(name: string, tid: number, args: object): object {
 const trackNameOf = ({ thread, id }: TimelineEvent): string | undefined =>
   thread === undefined ? undefined : id === undefined ? thread : `${thread} (${id})`;
 
-export function toChromeTrace(timeline: TimelineData): ChromeTrace {
-  const { coordinator, startedAt, dropped, events } = timeline;
+export function toChromeTrace(data: TimelineData): ChromeTrace {
+  const { coordinator, startedAt, dropped, events } = data;
   const end = events.at(-1)?.at ?? 0;
   const tracks = new Map<string, number>();
   const traceEvents: object[] = [

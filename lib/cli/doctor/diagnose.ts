@@ -126,11 +126,11 @@ function runtimeCheck(): Check {
 
 /** Undefined where it is not known: musl has no such version, and Deno reports an invented one. */
 function glibcVersion(): string | undefined {
-  const { report } = process;
-  if (report === undefined || runtime().title === 'Deno') return undefined;
+  const { report: reporter } = process;
+  if (reporter === undefined || runtime().title === 'Deno') return undefined;
   // With the network part, the report would look up the hosts of open connections in the DNS.
-  Reflect.set(report, 'excludeNetwork', true);
-  return textOf(fieldOf(fieldOf(report.getReport(), 'header'), 'glibcVersionRuntime'));
+  Reflect.set(reporter, 'excludeNetwork', true);
+  return textOf(fieldOf(fieldOf(reporter.getReport(), 'header'), 'glibcVersionRuntime'));
 }
 
 function platformCheck(): Check {
