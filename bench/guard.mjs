@@ -46,7 +46,7 @@ const TOLERANCE = {
   allocations: 0.01,
   messages: 0.1,
   'thousand instructions': 0.15, // V8 decides when it compiles what
-  'thousand instructions of an import': 0.05,
+  'thousand instructions of an import': 0.1,
   'thousand instructions of a start': 0.3, // the main thread does more, the longer it waits
   'messages of many': 4, // how many results share a message depends on the order of the threads
   bytes: 0.05,
