@@ -1,6 +1,7 @@
 #include "thread_kick.h"
 
 #include <system_error>
+#include <utility>
 
 #ifdef _WIN32
 
@@ -46,6 +47,7 @@ namespace allstop::core {
 struct KickedThread {
   std::atomic<int> unhandled{0};  // signals sent since the handler ran last: invariant 3
   // The thread itself only:
+  long process = ThisProcess();
   int kicks = 0;            // ThreadKick objects
   int signal = 0;           // of the first of them
   bool was_closed = false;  // whether the signal was in the mask before the first of them
@@ -130,7 +132,11 @@ int Signal() {
 // Of the calling thread, made if it has no ThreadKick. Throws std::system_error, std::bad_alloc.
 KickedThread& Enter() {
   const int signal = Signal();
-  if (KickedThread* const known = ThisThread(); known != nullptr) return *known;
+  if (KickedThread* const known = ThisThread(); known != nullptr) {
+    // Signals that had not been handled at a fork come to the parent alone.
+    if (std::exchange(known->process, ThisProcess()) != ThisProcess()) known->unhandled = 0;
+    return *known;
+  }
   auto thread = std::make_unique<KickedThread>();
   thread->signal = signal;
   if (const int error = pthread_setspecific(own_key.load(), thread.get()); error != 0) {

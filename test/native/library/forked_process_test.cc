@@ -6,6 +6,7 @@
 #if !defined(_WIN32) && !defined(__SANITIZE_THREAD__)
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +80,25 @@ TEST(ForkedProcessTest, InterruptsItsSystemCalls) {
     return guard && pause() == -1 && errno == EINTR && coord.ShouldStop();
   }));
   EXPECT_FALSE(coord.ShouldStop());
+}
+
+TEST(ForkedProcessTest, IsInterruptedAlthoughItsParentHasHandledNoInterruption) {
+  const Coordinator coord = Coordinator::Create();
+  const Interruptible of_parent(coord);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  coord.RequestStop();
+  for (int i = 0; i < 16; ++i) sigwaitinfo(&all, nullptr);  // after 16 none is sent any more
+  EXPECT_TRUE(HoldsInAFork([&] {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const Coordinator own = Coordinator::Create();
+    const Interruptible guard(own);
+    const Deadline deadline = own.StopAfter(milliseconds(10));
+    return pause() == -1 && own.ShouldStop();
+  }));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 TEST(ForkedProcessTest, UsesTheLibraryWhateverItsParentsThreadsWereDoing) {
