@@ -154,6 +154,7 @@ describeKinds(kinds, (kind) => {
 
     it('is refused inside another value, and so is what cannot be copied beside it', async () => {
       const cluster = start(1);
+      await cluster.ready(); // else a slow start lets calls in with names that nobody has checked
       const value = await cluster.schedule('add', [1, 2]);
       const inside = cluster.schedule('echo', [{ value }]);
       await expect(inside).rejects.toThrow(InvalidArgumentError);
