@@ -142,6 +142,8 @@ describeKinds(kinds, (kind) => {
         await expect(call).rejects.toThrow(InvalidArgumentError);
       }
       expect(await start().run('add', [1, 2], { retryDelayMs: undefined })).toBe(3);
+      const none = { retryOn: again, retryDelayMs: null as unknown as number };
+      await expect(start().run('add', [1, 2], none)).rejects.toThrow(TypeError);
     });
   });
 
