@@ -54,6 +54,9 @@ async function simulateSeed(seed) {
   return { seed, ms, violations, plan: least, story: cut };
 }
 
+// Its parent has ended.
+process.on('disconnect', () => process.exit(1));
+
 process.on('message', async ({ seeds }) => {
   for (const seed of seeds)
     await new Promise((resolve) => {

@@ -564,8 +564,10 @@ export const judges = {
   /** Nobody holds what has settled, but calls without their values that a lost node may have still. */
   forgets(history, plan) {
     const killed = by(history, 'dies').filter(({ why }) => why === 'a function').length;
-    const most = CALLS_OF_A_NODE * (lossesOf(history, plan) + killed);
     const isAlone = plan.steps.filter(({ kind }) => kind === 'program').length === 1;
+    // One that was taken over has lost all nodes at once.
+    const taken = isAlone ? 0 : plan.steps.filter(({ kind }) => kind === 'node').length;
+    const most = CALLS_OF_A_NODE * (lossesOf(history, plan) + killed + taken);
     return by(history, 'keeps').flatMap(({ place, held }) =>
       Object.entries(held)
         // Calls of another program may be under way.
