@@ -172,6 +172,11 @@ const acts = {
       everyMs: dice.one([50, 1_000]),
       ms: dice.one([20, 1_500]),
     });
+    // While functions that have added go on.
+    if (dice.is(0.5)) {
+      const at = dice.number(2_500, 8_000);
+      steps.push({ kind: 'crash', name: dice.one(around.nodes), at, ms: dice.number(200, 8_000) });
+    }
     if (dice.is(0.5)) {
       const works = [{ ...work }, { kind: 'hold', at: 0 }];
       steps.push({ kind: 'program', name: 'p2', at: someTime(dice), works });
