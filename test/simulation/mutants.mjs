@@ -221,16 +221,6 @@ export const mutants = {
       },
     ],
   },
-  'sent again': {
-    what: 'what is on a slow way is sent again and again',
-    changes: [
-      {
-        file: 'nats/wire/reliable-channel.ts',
-        from: 'this.#askMs = Math.min(this.#askMs * 2, LONGEST_ASK_MS);',
-        to: 'for (const { frame } of this.#unacked) this.#send(frame);',
-      },
-    ],
-  },
   'values stay': {
     what: 'a call that a lost node may have keeps its value',
     changes: [{ file: 'pool/queue/call.ts', from: 'this.#life = TOLD;', to: '' }],
