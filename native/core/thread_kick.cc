@@ -34,6 +34,10 @@ bool ThreadKick::IsEffective() const noexcept { return true; }
 #include <signal.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -145,6 +149,16 @@ KickedThread& Enter() {
   return *thread.release();
 }
 
+#ifdef __linux__
+// Not pthread_kill: glibc's holds a lock of the thread meanwhile, which a process that the thread
+// forks at that moment inherits.
+long OwnId() { return syscall(SYS_gettid); }
+bool Send(long thread, int signal) { return syscall(SYS_tgkill, getpid(), thread, signal) == 0; }
+#else
+pthread_t OwnId() { return pthread_self(); }
+bool Send(pthread_t thread, int signal) { return pthread_kill(thread, signal) == 0; }
+#endif
+
 sigset_t Only(int signal) {
   sigset_t set;
   sigemptyset(&set);
@@ -154,7 +168,7 @@ sigset_t Only(int signal) {
 
 }  // namespace
 
-ThreadKick::ThreadKick() : thread_(pthread_self()), own_(Enter()) {
+ThreadKick::ThreadKick() : thread_(OwnId()), own_(Enter()) {
   if (own_.kicks == 0) {
     const sigset_t signal = Only(own_.signal);
     sigset_t before;
@@ -186,7 +200,7 @@ void ThreadKick::Kick() noexcept {
   if (own_.unhandled >= kMostUnhandled) return;
   ++own_.unhandled;
 #endif
-  if (pthread_kill(thread_, own_.signal) != 0) --own_.unhandled;
+  if (!Send(thread_, own_.signal)) --own_.unhandled;
 }
 
 }  // namespace allstop::core

@@ -53,7 +53,11 @@ class ThreadKick {
 #ifdef _WIN32
   void* thread_;  // a HANDLE
 #else
+#ifdef __linux__
+  const long thread_;  // the kernel's id
+#else
   const pthread_t thread_;
+#endif
   KickedThread& own_;  // of the thread that made this object, shared by its ThreadKicks
 #endif
 };
