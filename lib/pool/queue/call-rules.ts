@@ -12,7 +12,7 @@ import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { CALL } from '../../events/timeline.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
 import type { VariableSource } from '../worker/variables.ts';
-import type { Call } from './call.ts';
+import { type Call, lossesOf } from './call.ts';
 import type { CallQueue, End } from './call-queue.ts';
 import type { Outcome } from './life.ts';
 import { nowhere, type Placement } from './lines/placement.ts';
@@ -143,7 +143,7 @@ export class CallRules implements ClusterHost {
     else {
       this.queue.putBack(call);
       // Of what ran beside it when it died first, nothing dies again.
-      if (call.deaths > 1) this.#failures.note(call.work.name, call.losses(cause));
+      if (call.deaths > 1) this.#failures.note(call.work.name, lossesOf(call, cause));
       if (wasStarted) this.#again(call, cause);
       this.#afterFlight();
     }

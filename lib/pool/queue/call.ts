@@ -118,6 +118,8 @@ export class Call implements Queued {
   rank = 0;
   order = 0;
   number = 0;
+  /** The context for its attempts, as text: of its span, or of that of the node's coordinator. */
+  readonly context: string | undefined;
   /** When it was made (performance.now()). */
   readonly madeAt: number = performance.now();
   #life: Life = { at: 'new' };
@@ -141,7 +143,6 @@ export class Call implements Queued {
   readonly #report: Report | undefined;
   /** Its span, if it is traced. */
   readonly #span: CallSpan | undefined;
-  readonly #contextText: string | undefined;
 
   /** @param settle - left out on a node, where nobody waits for its value */
   constructor(
@@ -165,12 +166,13 @@ export class Call implements Queued {
     this.#settle = settle;
     this.#owner = owner;
     this.#report = report;
-    this.#contextText = contextText;
+    this.context = contextText;
     if (context === undefined || owner === undefined) return;
     this.#span = CallSpan.begin(work.name, context, {
       'allstop.coordinator': aboutOf(owner.coordinator).coordinator,
       'allstop.call': this.id,
     });
+    this.context = this.#span?.text ?? contextText;
   }
 
   get work(): Work {
@@ -197,11 +199,6 @@ export class Call implements Queued {
 
   get patienceMs(): number {
     return this.#patienceMs;
-  }
-
-  /** The context for its attempts, as text: of its span, or of that of the node's coordinator. */
-  get context(): string | undefined {
-    return this.#span?.text ?? this.#contextText;
   }
 
   /** Milliseconds until a worker first took it; undefined: none has. */
@@ -318,21 +315,12 @@ export class Call implements Queued {
     if (this.#isMoved && cause !== undefined) {
       return `The arguments of '${this.#work.name}' were moved to a worker that is lost`;
     }
-    return this.isSpent ? this.losses(cause) : undefined;
+    return this.isSpent ? lossesOf(this, cause) : undefined;
   }
 
   /** How many workers have died while they ran it. */
   get deaths(): number {
     return this.#deaths;
-  }
-
-  /** How often it has lost its worker, for people. */
-  losses(cause: unknown): string {
-    const { name } = this.#work;
-    const times = this.#deaths === 1 ? 'once' : `${this.#deaths} times`;
-    const tries = this.#attempts === 1 ? '1 attempt' : `${this.#attempts} attempts`;
-    const last = cause === undefined ? '' : `. Last: ${messageOf(cause)}`;
-    return `'${name}' lost its worker ${times} in ${tries} (retries: ${this.retries})${last}`;
   }
 
   /** Its arguments go to a worker, and cannot go to another. */
@@ -375,4 +363,12 @@ export class Call implements Queued {
     const isLost = this.isSpent || this.#takenAt === undefined;
     this.#span?.end(isLost ? this.#attempts : this.#attempts + 1, failure);
   }
+}
+
+/** How often it has lost its worker, for people. */
+export function lossesOf({ work, deaths, attempts, retries }: Call, cause: unknown): string {
+  const times = deaths === 1 ? 'once' : `${deaths} times`;
+  const tries = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
+  const last = cause === undefined ? '' : `. Last: ${messageOf(cause)}`;
+  return `'${work.name}' lost its worker ${times} in ${tries} (retries: ${retries})${last}`;
 }
