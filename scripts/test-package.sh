@@ -37,6 +37,6 @@ done
 PATH="$work/bin" npm exec --silent -- allstop doctor
 node "$root/scripts/test-types.mjs" "$PWD"
 size=$(stat -c %s "$tarball")
-# The goal is 1.5 MB; the eight binaries alone are 1.8 MB. This keeps it from growing.
-[ "$size" -le 2800000 ] || { echo "the tarball is larger than 2.8 MB: $size bytes" >&2; exit 1; }
+# The goal is 1.5 MB; the eight binaries alone are 1.88 MB. This keeps it from growing.
+[ "$size" -le 2700000 ] || { echo "the tarball is larger than 2.7 MB: $size bytes" >&2; exit 1; }
 echo "the tarball: $size bytes, $(wc -l <"$work/contents") files"
