@@ -2,6 +2,7 @@
 // test/lifecycle/scripts with the expected results. A story (the function of a scenario) throws if
 // the result is wrong; otherwise it may return a text that replaces "ok" in the table.
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * Checks how the process ended, and returns the line of its output with this event. A failure shows
@@ -111,12 +112,16 @@ async function firstSignal(start) {
   }
 }
 
+/** What comes this soon after the first signal belongs to the same press of a key, and does nothing. */
+const PRESS_MS = 500;
+
 async function secondSignal(start) {
   for (const way of ['idle', 'busy']) {
     const script = start('signals', ['second', way]);
     await script.says('ready');
     script.kill('SIGINT');
     await script.says('stopped');
+    await sleep(PRESS_MS + 50);
     script.kill('SIGTERM');
     told(await script.ended, 'stopped', { code: null, signal: 'SIGTERM' });
   }
