@@ -20,7 +20,7 @@ export TSAN_OPTIONS='halt_on_error=1 second_deadlock_stack=1 die_after_fork=0'
 attack() { # VARIANT SANITIZER
   local folder=build-native/$1 seed said
   if ! said=$(cmake -S . -B "$folder" -DALLSTOP_TESTS=ON -DALLSTOP_SANITIZER="$2" 2>&1 &&
-    cmake --build "$folder" --target allstop_attack --parallel 2>&1); then
+    cmake --build "$folder" --target allstop_attack --parallel "$(nproc)" 2>&1); then
     printf '%s\n' "$said"
     return 1
   fi
