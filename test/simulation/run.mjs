@@ -38,8 +38,11 @@ const { values } = parseArgs({
   },
 });
 
-/** Runs seeds in children. Ends early when `onResult` returns false. */
-async function run(url, seeds, onResult) {
+/**
+ * Runs seeds in children. Ends early when `onResult` returns false; `onFound` hears of a violation
+ * as soon as the judges have spoken.
+ */
+async function run(url, seeds, onResult, onFound) {
   const left = [...seeds];
   let isOver = false;
   const work = async () => {
@@ -51,6 +54,7 @@ async function run(url, seeds, onResult) {
     };
     child.on('message', (message) => {
       if (message.isDone) next();
+      else if (message.found !== undefined) onFound?.(message);
       else if (!isOver && onResult(message) === false) isOver = true;
     });
     next();
@@ -97,15 +101,17 @@ async function runSeeds() {
   const wrong = [];
   let virtualMs = 0;
   const seeds = values.story === undefined ? seedsFrom(first, count) : [first];
-  await run(url, seeds, (result) => {
+  const onResult = (result) => {
     virtualMs += result.ms;
     if (result.violations.length > 0) wrong.push(result);
     if (values.show) console.log(result.story.join('\n'));
-    return true;
-  });
-  for (const { seed, violations, plan, story } of wrong.toSorted((a, b) => a.seed - b.seed)) {
+  };
+  await run(url, seeds, onResult, ({ seed, found }) => {
     console.log(`\nSeed ${seed}:`);
-    for (const [judge, text] of violations.slice(0, 5)) console.log(`  ${judge}: ${text}`);
+    for (const [judge, text] of found.slice(0, 5)) console.log(`  ${judge}: ${text}`);
+  });
+  for (const { seed, plan, story } of wrong.toSorted((a, b) => a.seed - b.seed)) {
+    console.log(`\nSeed ${seed}`);
     if (values.show) continue;
     console.log('The shortest plan that has it:');
     const { steps: _, ...around } = plan;
