@@ -21,7 +21,9 @@ namespace allstop::core {
 //  1. The helper thread kicks in Ring, and the destructor waits for its end (Alarm::End) on the
 //     thread itself. So the thread is alive whenever it is kicked, and its id is its own.
 //  2. When Alarm::End is called, the stop callback has been removed before.
-//  3. A stop needs neither memory nor a new thread: it only sets the alarm.
+//  3. A stop needs neither memory nor a new thread: it only sets the alarm. So the copy in a
+//     process that the thread has forked interrupts nothing: its alarm is the parent's, as
+//     deadlines are, and a stop there could make no other. IsEffective says so.
 class Interruption final : private Alarm {
  public:
   // The calling thread is the one to be interrupted. Throws std::bad_alloc or std::system_error if
@@ -31,7 +33,7 @@ class Interruption final : private Alarm {
   // that this thread has forked meanwhile, it takes no lock and frees nothing: other threads may
   // have held the locks when the process was forked.
   static void End(Interruption* interruption) noexcept;
-  // Nobody has taken the signal since: a stop interrupts.
+  // A stop interrupts: nobody has taken the signal since, and this is the process of the thread.
   bool IsEffective() const noexcept { return process_ == ThisProcess() && kick_.IsEffective(); }
 
   ~Interruption();

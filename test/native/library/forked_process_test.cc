@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <allstop/allstop.hpp>
@@ -80,6 +81,22 @@ TEST(ForkedProcessTest, InterruptsItsSystemCalls) {
     return guard && pause() == -1 && errno == EINTR && coord.ShouldStop();
   }));
   EXPECT_FALSE(coord.ShouldStop());
+}
+
+TEST(ForkedProcessTest, TheGuardOfItsParentIsFalseAndANewOneInterrupts) {
+  const Coordinator coord = Coordinator::Create();
+  std::thread forks([&] {  // not the main thread: that of the fork has another id
+    const Interruptible of_parent(coord);
+    EXPECT_TRUE(HoldsInAFork([&] {
+      const timespec moment = {0, 5'000'000};
+      coord.RequestStop();
+      if (of_parent || nanosleep(&moment, nullptr) != 0) return false;
+      const Interruptible own(coord);
+      return own && pause() == -1 && errno == EINTR;
+    }));
+    EXPECT_TRUE(of_parent);
+  });
+  forks.join();
 }
 
 TEST(ForkedProcessTest, IsInterruptedAlthoughItsParentHasHandledNoInterruption) {
