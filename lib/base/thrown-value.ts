@@ -112,6 +112,11 @@ export function describe(value: unknown): string {
   return text === undefined || text.trim() === '' ? typeof value : text.slice(0, 80);
 }
 
+/** A thrown value as Node shows it, with its stack. */
+export function shown(value: unknown): string {
+  return attempt(() => inspect(value)) ?? describe(value);
+}
+
 /** The text that takes the place of a value that cannot be sent to another thread. */
 export function marker(value: unknown, why?: unknown): string {
   const reason = textOf(fieldOf(why, 'message')) ?? 'it cannot be cloned';

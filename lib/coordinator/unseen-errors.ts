@@ -5,8 +5,7 @@
  * may end before the process does.
  */
 
-import { inspect } from 'node:util';
-import { attempt, describe } from '../base/thrown-value.ts';
+import { shown } from '../base/thrown-value.ts';
 import type { NativeUnseen } from '../native/binding.ts';
 import { binding, onFirstUse } from '../native/native.ts';
 import { decode } from '../record/encoded-error.ts';
@@ -39,16 +38,11 @@ export function leaveErrorsToParent(): void {
   isLeftToParent = true;
 }
 
-function textOf(bytes: Uint8Array): string {
-  const { value } = decode(bytes);
-  return attempt(() => inspect(value)) ?? describe(value);
-}
-
 /** `isOurs`: nothing had set an exit code before the errors did. */
 function report({ errors, dropped }: NativeUnseen, isOurs: boolean): string {
   const lines = errors.map(({ error, source, threadName }) => {
     const thrower = threadName === '' ? '' : `, thrown by '${threadName}'`;
-    return `allstop: an error of ${source}${thrower}, which the program was never given:\n${textOf(error)}\n`;
+    return `allstop: an error of ${source}${thrower}, which the program was never given:\n${shown(decode(error).value)}\n`;
   });
   if (dropped > 0) lines.push(`allstop: and ${dropped} older errors\n`);
   lines.push(

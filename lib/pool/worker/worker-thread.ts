@@ -2,6 +2,7 @@
 
 import nodeModule from 'node:module';
 import workerThreads, { parentPort } from 'node:worker_threads';
+import { shown } from '../../base/thrown-value.ts';
 import { Coordinator } from '../../coordinator/coordinator.ts';
 import { onlyForOwnWorkers } from '../../coordinator/threads/worker-module.ts';
 import { FunctionRunner } from './function-runner.ts';
@@ -44,6 +45,14 @@ export async function runClusterThread(
     // Nor would those of a thread whose function has closed the port.
     close: () => {
       throw new Error('The parentPort of the thread was closed');
+    },
+  });
+  // As Node does when an error ends a process: this one may come when no call runs that has it.
+  addLasting(process, {
+    uncaughtExceptionMonitor: (error: unknown) => {
+      if (process.listenerCount('uncaughtException') > 0) return;
+      const { job, index } = settings;
+      process.stderr.write(`Uncaught in ${job}:${index}: ${shown(error)}\n`);
     },
   });
   await runner.load();

@@ -42,9 +42,12 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     expect(code).toBe(0);
   });
 
-  it('loses no line of a worker that dies of an error', async () => {
+  it('loses no line of a worker that dies of an error, and shows the error', async () => {
     const { child, printed } = start('dies');
+    let shown = '';
+    child.stderr?.on('data', (more) => (shown += more));
     await once(child, 'close');
+    expect(shown.match(/^.*Error: dies$/gm)).toHaveLength(WORKERS);
     expect(
       printed()
         .filter((line) => line.startsWith('w'))
