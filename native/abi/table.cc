@@ -20,6 +20,7 @@
 #include "../core/looper_thread.h"
 #include "../core/stop_timer.h"
 #include "../core/unseen_errors.h"
+#include "../include/allstop/allstop_pin_module.h"
 
 // The layout is part of the ABI: within a major version none of these may change.
 static_assert(sizeof(allstop_string) == 2 * sizeof(void*));
@@ -610,4 +611,8 @@ const allstop_table& Table() {
 
 }  // namespace allstop::abi
 
-extern "C" const allstop_table* allstop_library_table(void) { return &allstop::abi::Table(); }
+extern "C" const allstop_table* allstop_library_table(void) {
+  // Once: it fails in a program, which nobody unloads, after system calls.
+  [[maybe_unused]] static const bool is_pinned = (allstop_pin_module(), true);
+  return &allstop::abi::Table();
+}

@@ -7,8 +7,6 @@
 #include <signal.h>
 #endif
 
-#include "../include/allstop/allstop_pin_module.h"
-
 namespace allstop::core {
 namespace {
 
@@ -43,7 +41,6 @@ class SignalsBlocked {
 }  // namespace
 
 void StartBackgroundThread(std::function<void()> body) {
-  allstop_pin_module();
   [[maybe_unused]] const SignalsBlocked blocked;
   std::thread(std::move(body)).detach();
 }

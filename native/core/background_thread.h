@@ -9,7 +9,8 @@ namespace allstop::core {
 // Starts a thread that nobody joins. All signals that a process can be sent are blocked in it: a
 // handler of the program must not run on a thread of which the program does not know, and a thread
 // that inherited an open mask would take the signals for which another thread waits (sigwait).
-// Pins this module first: the thread may run when whoever loaded the module has unloaded it.
+// It may run when whoever loaded this module has unloaded it: the module stays in memory
+// (allstop_pin_module), as the addon and allstop_library_table see to.
 // Throws std::bad_alloc or std::system_error: no memory, or no thread.
 void StartBackgroundThread(std::function<void()> body);
 

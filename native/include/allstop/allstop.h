@@ -554,7 +554,9 @@ static inline void allstop_looper_release(const allstop_coordinator *coord,
 
 #if defined(ALLSTOP_LINKED)
 /** The table of the library itself, for a program that links the library
- * (find_package(allstop)) and gets no handle from JavaScript. Any thread. */
+ * (find_package(allstop)) and gets no handle from JavaScript. A plugin that links the library
+ * stays in memory from the first call on, also after dlclose(): its threads, and those of the
+ * library, may still run. Any thread. */
 const allstop_table *allstop_library_table(void);
 #endif
 
