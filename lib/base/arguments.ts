@@ -111,7 +111,10 @@ export function isBag(value: unknown): value is object {
   return holds(() => typeof value === 'object' && value !== null && !Array.isArray(value));
 }
 
-/** Without a prototype, as Node's own: `Object.prototype` may have been given a `timeoutMs`. */
+/**
+ * Without a prototype, as Node's own: `Object.prototype` may have been given a `timeoutMs`. Options
+ * inherit from it: V8 makes hash tables of objects that have no prototype at all.
+ */
 const NO_OPTIONS: object = Object.freeze(Object.create(null));
 
 /** Throws if the value, of an option that is given, is wrong. `name`: "options.timeoutMs". */
@@ -145,17 +148,33 @@ export function checkOptions<T extends object>(
 ): Partial<T> {
   if (value === undefined) return NO_OPTIONS;
   if (!isBag(value)) throw invalidType(name, 'of type object', value);
-  knownOptions(value, Object.keys(checks), name);
-  const options: Record<string, unknown> = Object.create(null);
-  for (const option of Object.keys(checks)) {
-    if (option in value && !isOfAllObjects(value, option)) {
-      options[option] = Reflect.get(value, option);
-    }
-  }
-  for (const [option, given] of Object.entries(options)) {
+  const options: Record<string, unknown> = Object.create(NO_OPTIONS);
+  for (const option of namesGiven(value, checks, name)) {
+    const given: unknown = Reflect.get(value, option);
     if (given !== undefined) checks[option]?.(`${name}.${option}`, given);
+    options[option] = given;
   }
   return options as Partial<T>;
+}
+
+/** The options that `value` has, as `checkOptions` says. @throws as `knownOptions` */
+function namesGiven(value: object, checks: Checks, where: string): readonly string[] {
+  const own = ownNames(value);
+  // Each call comes here: what may be given is listed only if something else is.
+  if (own?.every((name) => Object.hasOwn(checks, name))) return own;
+  const known = Object.keys(checks);
+  knownOptions(value, known, where);
+  return known.filter((name) => name in value && !isOfAllObjects(value, name));
+}
+
+/** @returns undefined if it inherits from the program, or is a proxy whose trap throws */
+function ownNames(value: object): string[] | undefined {
+  try {
+    const isPlain = Object.getPrototypeOf(value) === Object.prototype;
+    return isPlain ? Object.getOwnPropertyNames(value) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function isOfAllObjects(given: object, name: string): boolean {

@@ -4,7 +4,7 @@
  * that asks for it.
  */
 
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncResource } from 'node:async_hooks';
 import {
   type Checks,
   checkBoolean,
@@ -40,6 +40,15 @@ export const countFrom =
       throw outOfRange(name, `an integer >= ${least}, or Infinity`, value);
     }
   };
+
+/**
+ * `fn`, which is called in the async context that is now. (What `AsyncLocalStorage.bind` returns has
+ * properties that are defined for each call.)
+ */
+function inThisContext<A extends unknown[], R>(fn: (...args: A) => R): (...args: A) => R {
+  const here = new AsyncResource('allstop');
+  return (...args) => here.runInAsyncScope(fn, undefined, ...args);
+}
 
 function checkFinite(name: string, value: unknown): void {
   checkDuration(name, value);
@@ -84,11 +93,22 @@ export type CallDefaults = {
 };
 
 /** @throws TypeError, RangeError */
-export function checkCallOptions(
+export const checkCallOptions = (
   options: ScheduleOptions | undefined,
   defaults: CallDefaults,
+): CheckedOptions =>
+  optionsOfCall(options && checkOptions('options', options, OF_A_CALL), defaults);
+
+/**
+ * All are made here, with the properties in one order, so that V8 keeps one hidden class.
+ *
+ * @param given - checked, each by itself. @throws RangeError, InvalidArgumentError
+ */
+function optionsOfCall(
+  given: Partial<CallOptions> | undefined,
+  defaults: CallDefaults,
 ): CheckedOptions {
-  if (options === undefined) {
+  if (given === undefined) {
     return {
       limits: UNLIMITED,
       retries: defaults.retries,
@@ -98,25 +118,23 @@ export function checkCallOptions(
       placement: undefined,
       context: activeContext(),
       onProgress: undefined,
+      key: undefined,
     };
   }
-  const given = checkOptions('options', options, OF_A_CALL);
-  const { retries = defaults.retries, priority = 'normal', onProgress } = given;
+  const { runTimeoutMs = Infinity, onProgress } = given;
   const placement = Placement.of(given.worker, given.resources);
   checkPlacement(placement, defaults);
-  const limits = limitsOf(given);
-  const { runTimeoutMs = Infinity } = given;
-  const retryRule = retryRuleOf(given);
-  const ofCall = {
-    limits,
-    retries,
-    retryRule,
+  return {
+    limits: limitsOf(given),
+    retries: given.retries ?? defaults.retries,
+    retryRule: retryRuleOf(given),
     runTimeoutMs: runTimeoutMs === Infinity ? undefined : runTimeoutMs,
-    priority,
+    priority: given.priority ?? 'normal',
     placement,
     context: activeContext(),
+    onProgress: onProgress && inThisContext(onProgress),
+    key: given.key,
   };
-  return { ...ofCall, onProgress: onProgress && AsyncLocalStorage.bind(onProgress) };
 }
 
 /** @throws TypeError, RangeError, InvalidArgumentError */
@@ -132,7 +150,7 @@ function retryRuleOf({
   }
   const retryDelayMs = given ?? 0;
   const isNamed = typeof retryOn === 'function' ? retryOn : named(retryOn);
-  return AsyncLocalStorage.bind((error, attempt) => {
+  return inThisContext((error, attempt) => {
     const again: unknown = isNamed(error, attempt);
     checkBoolean('options.retryOn(error, attempt)', again);
     if (!again) return undefined;
@@ -150,14 +168,10 @@ function named(given: Iterable<ErrorClass | string>): (error: unknown) => boolea
 const OF_A_RUN: Checks = { ...OF_A_CALL, key: checkString };
 
 /** @throws TypeError, RangeError */
-export function checkRunOptions(
+export const checkRunOptions = (
   options: CallOptions | undefined,
   defaults: CallDefaults,
-): CheckedOptions {
-  if (options === undefined) return checkCallOptions(undefined, defaults);
-  const { key, ...ofCall } = checkOptions('options', options, OF_A_RUN);
-  return { ...checkCallOptions(ofCall, defaults), key };
-}
+): CheckedOptions => optionsOfCall(options && checkOptions('options', options, OF_A_RUN), defaults);
 
 /** @throws RangeError: there will never be a worker for it */
 export function checkPlacement(
@@ -196,13 +210,12 @@ export function checkMapOptions(
     key,
     ...ofCalls
   } = checkOptions('options', options, OF_A_MAP);
-  const settles = onError === 'settle';
   return {
     concurrency,
     ordered,
-    settles,
-    key: key && AsyncLocalStorage.bind(key),
-    ofCalls: checkCallOptions(ofCalls, defaults),
+    settles: onError === 'settle',
+    key: key && inThisContext(key),
+    ofCalls: optionsOfCall(ofCalls, defaults),
   };
 }
 
@@ -219,8 +232,7 @@ export function checkWaitOptions(options: WaitOptions | undefined): Limits {
   return limitsOf(checkOptions('options', options, OF_A_WAIT));
 }
 
-const limitsOf = ({ signal, timeoutMs = Infinity }: WaitOptions): Limits => ({
-  signal,
-  timeoutMs,
-  leftMs: timeoutMs,
-});
+const limitsOf = ({ signal, timeoutMs = Infinity }: WaitOptions): Limits =>
+  signal === undefined && timeoutMs === Infinity
+    ? UNLIMITED
+    : { signal, timeoutMs, leftMs: timeoutMs };
