@@ -19,8 +19,8 @@ for template in "$@"; do
   npx --yes --offline --package "$tarball" allstop new-addon "my $template" --template "$template" >made
   cd "my $template"
   start=$SECONDS
-  # --ignore-scripts: npm would compile with a node-gyp of its own, and npm run build does it again.
-  npm install --silent --no-audit --no-fund --ignore-scripts "$tarball"
+  npm install --silent --no-audit --no-fund "$tarball"
+  [ ! -e build ] # "gypfile": false, or npm would have compiled with a node-gyp of its own
   CARGO_NET_OFFLINE=true npm run --silent build >"$work/built" 2>&1 || { cat "$work/built"; exit 1; }
   [[ "$(npm start --silent)" =~ ^joined\ after\ [1-9][0-9]*\ rounds$ ]]
   npm run --silent check

@@ -95,13 +95,16 @@ Exit code: 0 if the folder was made, 1 if DIR is not empty or cannot be made.`,
     const folder = resolve(argument);
     makeEmpty(folder);
     make(folder, parts);
+    const path = relative('.', folder) || '.';
+    const page = template === 'rust' ? 'rust.md' : 'native-addons.md';
     const text = [
       `Made ${folder} (template ${template}). Now:`,
-      `  cd ${relative('.', folder) || '.'}`,
+      `  cd ${/\s/.test(path) ? `"${path}"` : path}`,
       '  npm install',
       '  npm run build',
       '  npm start',
       '  npm run check',
+      `All that an addon can do: node_modules/allstop/docs/${page}`,
     ];
     return { text: `${text.join('\n')}\n`, json: { 'new-addon': folder, template } };
   },

@@ -32,6 +32,9 @@ describe('a new addon', () => {
     const { status, stdout, stderr } = newAddon(name, ...options);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toContain(`Made ${join(folder, name)} (template ${template ?? 'cpp'}).`);
+    expect(stdout).toContain(`\n  cd "${name}"\n`);
+    const [, page = ''] = /node_modules\/allstop\/(docs\/\S+)/.exec(stdout) ?? [];
+    expect(readFileSync(join(root, page), 'utf8')).toContain('new-addon');
     expect(readdirSync(join(folder, name)).toSorted()).toEqual([...COMMON, ...files].toSorted());
     const made = JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8'));
     expect(made.name).toBe(`my-${template}`);
