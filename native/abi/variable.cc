@@ -23,13 +23,16 @@ Variable& FromState(allstop_variable_state* variable) {
   return *reinterpret_cast<Variable*>(variable);
 }
 
-// Whether `count` elements of `type` are a value of the variable. `values` may be null if there are
-// none.
-bool Fits(const Variable& variable, std::uint32_t type, const void* values, std::size_t count) {
+// Whether `count` elements of `type` are a value of the variable, which this process may use.
+// `values` may be null if there are none.
+allstop_status Check(const Variable& variable, std::uint32_t type, const void* values,
+                     std::size_t count) {
   const auto own = static_cast<std::uint32_t>(variable.type());
   const bool is_number = own == ALLSTOP_VARIABLE_NUMBER && type == ALLSTOP_VARIABLE_FLOAT64;
-  return (type == own || is_number) && count == variable.length() &&
-         (values != nullptr || count == 0);
+  const bool fits =
+      (type == own || is_number) && count == variable.length() && (values != nullptr || count == 0);
+  if (!fits) return ALLSTOP_INVALID_ARGUMENT;
+  return variable.IsOfThisProcess() ? ALLSTOP_OK : ALLSTOP_FAILED_PRECONDITION;
 }
 
 }  // namespace
@@ -53,7 +56,8 @@ allstop_status VariableInfo(allstop_variable_state* state, allstop_variable_info
 allstop_status VariableRead(allstop_variable_state* state, std::uint32_t type, void* values,
                             std::size_t count) {
   const Variable& variable = FromState(state);
-  if (!Fits(variable, type, values, count)) return ALLSTOP_INVALID_ARGUMENT;
+  const allstop_status checked = Check(variable, type, values, count);
+  if (checked != ALLSTOP_OK) return checked;
   return ExceptionsToStatus([&] {
     if (count > 0) variable.Read(values);
     return ALLSTOP_OK;
@@ -63,7 +67,8 @@ allstop_status VariableRead(allstop_variable_state* state, std::uint32_t type, v
 allstop_status VariableAssign(allstop_variable_state* state, std::uint32_t type, const void* values,
                               std::size_t count) {
   Variable& variable = FromState(state);
-  if (!Fits(variable, type, values, count)) return ALLSTOP_INVALID_ARGUMENT;
+  const allstop_status checked = Check(variable, type, values, count);
+  if (checked != ALLSTOP_OK) return checked;
   return ExceptionsToStatus([&] {
     if (count > 0) variable.Assign(values);
     return ALLSTOP_OK;
@@ -73,7 +78,8 @@ allstop_status VariableAssign(allstop_variable_state* state, std::uint32_t type,
 allstop_status VariableAssignAdd(allstop_variable_state* state, std::uint32_t type,
                                  const void* deltas, std::size_t count) {
   Variable& variable = FromState(state);
-  if (!Fits(variable, type, deltas, count)) return ALLSTOP_INVALID_ARGUMENT;
+  const allstop_status checked = Check(variable, type, deltas, count);
+  if (checked != ALLSTOP_OK) return checked;
   return ExceptionsToStatus([&] {
     if (count > 0) variable.AssignAdd(deltas, 0, 0);
     return ALLSTOP_OK;

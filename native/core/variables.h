@@ -37,6 +37,7 @@
 
 #include "fair_shared_mutex.h"
 #include "foreign_references.h"
+#include "of_this_process.h"
 #include "published_bytes.h"
 
 namespace allstop::core {
@@ -61,6 +62,10 @@ class Variable : public ForeignReferences<Variable> {
   // For PublishedReader::Open in other processes; empty: its bytes are this process's alone.
   std::string path() const { return published_ ? published_->Path() : std::string(); }
 
+  // Not in a process that was forked from the variable's, which writes to the published bytes alone
+  // (published_bytes.h, 1), and one of whose threads may have had mutex_ at the fork.
+  bool IsOfThisProcess() const noexcept { return process_ == ThisProcess(); }
+
   void Read(void* bytes) const;
   void Assign(const void* bytes);
   // Adds each element; integers wrap around. `ordinal` is the number of this AssignAdd among those
@@ -78,6 +83,7 @@ class Variable : public ForeignReferences<Variable> {
   const std::string name_;
   const VariableType type_;
   const std::size_t size_;
+  const long process_ = ThisProcess();
   mutable FairSharedMutex mutex_;
   // How many calls applied_ knows. Changed under mutex_; Forget looks first without it, and sees
   // what the call has added: that it has ended was told after its last AssignAdd.

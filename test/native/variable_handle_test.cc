@@ -1,6 +1,11 @@
 // Variables through the C interface and allstop::Variable, as an addon uses them.
 #include <gtest/gtest.h>
 
+#ifndef _WIN32
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
 #include <allstop/allstop.hpp>
 #include <allstop/allstop_variable.hpp>
 #include <array>
@@ -48,6 +53,30 @@ TEST_F(VariableHandleTest, ANumberIsReadAssignedAndAddedTo) {
   EXPECT_EQ(number.Read(one), ALLSTOP_OK) << "a number is one double";
   EXPECT_EQ(one[0], -1);
 }
+
+#ifndef _WIN32
+TEST_F(VariableHandleTest, AForkedProcessHasNoPartInIt) {
+  const double three = 3;
+  const auto made =
+      variables_->Define("shared", VariableType::kNumber, &three, sizeof(three), true);
+  made->Retain();
+  const allstop::Variable shared(allstop_variable{&abi::Table(), abi::ToState(made.get())});
+  const pid_t child = fork();
+  if (child == 0) {
+    double read = 0;
+    for (const allstop_status status : {shared.Read(read), shared.Assign(4), shared.AssignAdd(1)}) {
+      if (status != ALLSTOP_FAILED_PRECONDITION) _exit(1);
+    }
+    _exit(0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  double read = 0;
+  EXPECT_EQ(shared.Read(read), ALLSTOP_OK);
+  EXPECT_EQ(read, 3);
+}
+#endif
 
 TEST_F(VariableHandleTest, ArraysTakeRangesOfTheirElements) {
   const auto doubles = Make<double>("doubles", VariableType::kFloat64, {1, 2});

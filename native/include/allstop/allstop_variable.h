@@ -80,6 +80,8 @@ static inline allstop_status allstop_variable_describe(const allstop_variable *v
  * @param count the variable's length: 1 for a number
  * @retval ALLSTOP_OK
  * @retval ALLSTOP_INVALID_ARGUMENT another type or length than the variable's
+ * @retval ALLSTOP_FAILED_PRECONDITION this process was forked from the variable's, which alone
+ *   reads and writes it; also of the other operations
  */
 static inline allstop_status allstop_variable_read(const allstop_variable *variable, uint32_t type,
                                                    void *values, size_t count) {
