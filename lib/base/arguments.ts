@@ -5,7 +5,9 @@ import { fieldOf } from './thrown-value.ts';
 
 function received(value: unknown): string {
   if (value === null || value === undefined) return `Received ${value}`;
-  if (typeof value === 'function') return `Received function ${value.name}`;
+  if (typeof value === 'function') {
+    return value.name === '' ? 'Received a function' : `Received function ${value.name}`;
+  }
   if (typeof value === 'object') {
     const name: unknown = value.constructor?.name;
     if (typeof name === 'string' && name !== '') return `Received an instance of ${name}`;
@@ -223,12 +225,14 @@ const OF_OTHERS: Readonly<Record<string, string>> = {
   backoff: 'retryDelayMs',
   deadline: 'timeoutMs',
   highwatermark: 'capacity',
+  workers: 'minWorkers',
 };
 
 /**
  * The one of `known` that begins as `name` does, else the one that takes the fewest edits to become
  * `name`, whatever the case of letters. Undefined if none is near: half of the longer name would
- * have to be changed, and `name` is not left when letters of the known one are taken out.
+ * have to be changed, and neither is `name` left when letters of the known one are taken out, nor
+ * does it begin with the known one.
  */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const typed = name.toLowerCase();
@@ -243,7 +247,8 @@ export function nearest(name: string, known: readonly string[]): string | undefi
       return {
         each,
         edits,
-        isNear: isShorter || edits <= Math.max(typed.length, meant.length) / 2,
+        isNear:
+          isShorter || typed.startsWith(meant) || edits <= Math.max(typed.length, meant.length) / 2,
       };
     })
     .filter(({ isNear }) => isNear)
@@ -263,15 +268,20 @@ export function didYouMean(name: string, known: readonly string[]): string {
   return near === undefined ? '' : ` Did you mean '${near.each}'?`;
 }
 
-/** Levenshtein's: how many letters have to be inserted, left out or replaced. */
+/** How many letters have to be inserted, left out, replaced, or exchanged with the next one. */
 function editDistance(from: string, to: string): number {
+  let twoAbove: number[] = [];
   let above = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 0; row < from.length; row++) {
     const line = [row + 1];
     for (let column = 1; column <= to.length; column++) {
       const replaced = (above[column - 1] ?? 0) + (from[row] === to[column - 1] ? 0 : 1);
-      line.push(Math.min(replaced, (above[column] ?? 0) + 1, (line[column - 1] ?? 0) + 1));
+      const isExchange = from[row] === to[column - 2] && from[row - 1] === to[column - 1];
+      const exchanged = isExchange ? (twoAbove[column - 2] ?? 0) + 1 : replaced;
+      const other = Math.min((above[column] ?? 0) + 1, (line[column - 1] ?? 0) + 1);
+      line.push(Math.min(replaced, exchanged, other));
     }
+    twoAbove = above;
     above = line;
   }
   return above[to.length] ?? 0;

@@ -109,7 +109,8 @@ describe('an option that does not exist', () => {
     ['threads', 'workers'],
     ['maxThreads', 'workers'],
     ['filename', 'module'],
-  ])('may have the name that it has elsewhere: %s', async (name, meant) => {
+    ['setupOfEachWorker', 'setup'],
+  ])('may be a longer name, or that of another package: %s', async (name, meant) => {
     const pass = (): unknown => new LocalStrategy(wrong({ [name]: 1 }));
     const { error } = await refusal(new Coordinator(), pass);
     expect(error.message).toContain(`Did you mean '${meant}'?`);

@@ -117,6 +117,7 @@ describe('signals that nobody can handle', () => {
     ['sigint', 'SIGINT'],
     ['SIGTREM', 'SIGTERM'],
     ['SIGQIUT', 'SIGQUIT'],
+    ['SIGNIT', 'SIGINT'],
   ])("the error for '%s' suggests '%s'", async (name, meant) => {
     const { error } = await refusal(new Coordinator(), () =>
       Coordinator.run(() => {}, { stopOnSignals: [wrong(name)] }),

@@ -295,6 +295,12 @@ describe('wrong arguments', () => {
     expect([listeners(server), coord.threads]).toEqual(before);
   });
 
+  it('say what a framework has instead of a server', () => {
+    expect(() => closeOnStop((() => {}) as never, coord)).toThrow(
+      'Received a function: pass app.server of Fastify',
+    );
+  });
+
   it('are named with the nearest option', () => {
     expect(() => closeOnStop(server, coord, { drain: 1 } as never)).toThrow(
       "Did you mean 'drainMs'?",
