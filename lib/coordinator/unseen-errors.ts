@@ -42,13 +42,14 @@ export function leaveErrorsToParent(): void {
 function report({ errors, dropped }: NativeUnseen, isOurs: boolean): string {
   const lines = errors.map(({ error, source, threadName }) => {
     const thrower = threadName === '' ? '' : `, thrown by '${threadName}'`;
-    return `allstop: an error of ${source}${thrower}, which the program was never given:\n${shown(decode(error).value)}\n`;
+    return `allstop: unhandled error of ${source}${thrower}:\n${shown(decode(error).value)}\n`;
   });
   if (dropped > 0) lines.push(`allstop: and ${dropped} older errors\n`);
   lines.push(
-    `allstop: ${isOurs ? 'so the exit code is' : 'the exit code stays'} ${process.exitCode}. join() and Coordinator.run() throw the error ` +
-      'of the stop, stopRecord.suppressed has the errors that came after it, fetch() throws those ' +
-      'of functions, and exceptionsRaised has those of a QueueRunner without a coordinator\n',
+    `allstop: ${isOurs ? 'so the exit code is' : 'the exit code stays'} ${process.exitCode}. ` +
+      'To handle errors: join() and Coordinator.run() throw the error of the stop; ' +
+      'stopRecord.suppressed has those that came after it; fetch() throws those of functions; ' +
+      'exceptionsRaised has those of a QueueRunner without a coordinator\n',
   );
   return lines.join('');
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { runScript, startScript } from '../support/run-script.ts';
 
 const run = (story: string) => runScript('unseen-errors', [story], { execArgv: ['--expose-gc'] });
-const times = (text: string): number => text.split('allstop: an error of ').length - 1;
+const times = (text: string): number => text.split('allstop: unhandled error of ').length - 1;
 
 describe('an error that nobody was given', () => {
   it.each([
@@ -42,7 +42,7 @@ describe('an error that nobody was given', () => {
   it('is written with the name of the thread and of the coordinator', async () => {
     const { stderr } = await run('task');
     expect(stderr).toMatch(
-      /^allstop: an error of the coordinator 'app', thrown by 'reader', which .*:\nRangeError: nobody looked\n {4}at fail /,
+      /^allstop: unhandled error of the coordinator 'app', thrown by 'reader':\nRangeError: nobody looked\n {4}at fail /,
     );
   });
 

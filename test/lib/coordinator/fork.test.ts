@@ -186,7 +186,7 @@ describe('coord.fork', () => {
     const child = coord.fork(forked, ['failUnseen'], { name: 'cook', silent: true });
     const written = text(child.stderr as Readable);
     await expect(coord.join()).rejects.toThrow("Process 'cook' exited with code 1");
-    expect(await written).toContain("allstop: an error of the coordinator 'other'");
+    expect(await written).toContain("allstop: unhandled error of the coordinator 'other'");
   });
 
   it.skipIf(isWindows)('does not fail by a signal after the stop, which ends its run', async () => {
