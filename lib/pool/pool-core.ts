@@ -419,7 +419,7 @@ export class PoolCore<E extends Engine = Engine> {
     const { name } = this.coordinator;
     const error = cancelledByClose(name);
     const dropped = { state: 'cancelled', value: error } as const;
-    const why = { why: `the ${name} is closed`, cause: undefined };
+    const why = { why: `the ${name} is closed`, cause: undefined, isClose: true };
     this.rules.end({ refusal: poolClosed(name), dropped, why }, error);
     await this.wait(this.changes.until(() => this.queue.size === 0));
     this.#extension.close();

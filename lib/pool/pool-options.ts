@@ -190,5 +190,5 @@ export function publishWorker(
   if (!log.enabled || event === 'lost') return; // the pool has a line for a lost one
   const { coordinator: name } = aboutOf(coordinator);
   const deed = event === 'started' ? 'has started' : 'is stuck, and was replaced';
-  log("cluster '%s': the worker %s %s", name, worker.name, deed);
+  log('%s: %s %s', name, worker.name, deed);
 }

@@ -8,7 +8,14 @@ import { ClusterNotReadyError, FailedPreconditionError } from '../../errors/erro
 import { importing, type ReadinessReport, type TaskReadiness } from '../../errors/phases.ts';
 
 /** Why a cluster can never become ready. */
-export type NeverReady = { why: string; cause: unknown; isStop?: boolean; error?: Error };
+export type NeverReady = {
+  why: string;
+  cause: unknown;
+  isStop?: boolean;
+  /** The program has closed it: no task is to blame. */
+  isClose?: boolean;
+  error?: Error;
+};
 
 export type ReadyWait = {
   /** 'pool' or 'cluster'. */
@@ -45,7 +52,12 @@ export function whenReady(options: ReadyWait): Promise<void> {
       const found = report();
       const cause = never?.cause;
       const fields = cause === undefined ? { report: found } : { cause, report: found };
-      const error = new ClusterNotReadyError(describe(options.poolName, why, found), fields);
+      const error = new ClusterNotReadyError(
+        never?.isClose === true
+          ? `The ${options.poolName} is not ready${why}`
+          : describe(options.poolName, why, found),
+        fields,
+      );
       // Its own frames are those of a timer or a message: they say nothing about the program.
       error.stack = `${error.name}: ${error.message}${framesOf(asked)}`;
       const thrown = never?.isStop === true ? interrupted(error) : error;

@@ -119,7 +119,9 @@ describeKinds(kinds, (kind) => {
       for (const error of await Promise.all(calls.map(errorOf))) {
         expect(error).toBeInstanceOf(FailedPreconditionError);
       }
-      await expect(cluster.ready()).rejects.toThrow(ClusterNotReadyError);
+      const error = await errorOf(cluster.ready());
+      expect(error).toBeInstanceOf(ClusterNotReadyError);
+      expect(error.message).toBe('The cluster is not ready: the cluster is closed'); // blames no worker
     });
 
     it('tells ready() that waits', async () => {
