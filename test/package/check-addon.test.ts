@@ -110,6 +110,17 @@ describe('an exercise', () => {
     expect(resultsOf(rows, /^running|^done/)).toEqual(['error: no device']);
   });
 
+  it('that fails in every case is told once, without a table', { tags: 'long' }, () => {
+    const wrong = script('export const x = 1;');
+    const args = [addonFile('survivor'), '--exercise', wrong, '--runtimes', process.execPath];
+    const { status, stdout } = checkAddon(...args);
+    expect(status).toBe(1);
+    expect(stdout.replaceAll(/\s+/g, ' ').trim()).toBe(
+      `Node.js ${process.versions.node}: 21 cases, none could be run The exercise itself failed: ` +
+        `${wrong} must export a function: export default async (addon) => {}`,
+    );
+  });
+
   it('that fails is told last, beside what the addon exports', { tags: 'long' }, () => {
     const wrong = script('export default (addon) => addon.begin();');
     const args = [addonFile('survivor'), '--exercise', wrong, '--runtimes', process.execPath];

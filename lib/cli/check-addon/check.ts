@@ -55,6 +55,8 @@ function textOf(rows: readonly Row[]): string {
     const own = rows.filter((row) => row.runtime === runtime);
     const bad = own.filter(({ result }) => result !== 'ok');
     if (bad.length === 0) return `${runtime}: ${counted(own.length, 'case')}, all ok`;
+    const isOneError = own.every((row) => isError(row) && row.result === own[0]?.result);
+    if (isOneError) return `${runtime}: ${counted(own.length, 'case')}, none could be run`; // the advice says why
     const cells = bad.map((row) => [
       phaseOf(row),
       `${row.workers}`,
