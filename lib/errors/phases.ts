@@ -162,7 +162,7 @@ export const notMade = (what: string): string => `the ${what} has not ended`;
 /** Why a worker that is in the phase 'starting' for long is not ready. */
 export const importing: Explanation = {
   cause: 'the import of the module has not ended',
-  remedy: 'wait, if the machine is busy; else see what the module awaits when it is imported',
+  remedy: 'wait, if the machine is busy; otherwise see what the module awaits when it is imported',
 };
 
 /** The same, of a worker that waits because calls of `cluster.variable()` wait. */
@@ -211,7 +211,7 @@ export const unregistered = {
   }),
   hostAnswers: (host: string, { cluster, servers, command }: WorkerStart): Explanation => ({
     cause: `the host ${host} answers, but no worker has registered for this task of the cluster '${cluster}' at ${servers}`,
-    remedy: `if a worker already runs on that host, read its output, which names its cluster; else start one there: ${command}`,
+    remedy: `if a worker already runs on that host, read its output, which names its cluster; otherwise start one there: ${command}`,
   }),
   refusedNodeGone: (phase: string, remedy: string): Explanation => ({
     cause: `the worker that was turned away (${phase}) is gone`,
@@ -315,7 +315,7 @@ export const silent = (host: string, pid: number, forMs: number): Explanation =>
 /** The phase 'silent', of a node without a connection to the servers. */
 export const absent = (host: string, pid: number): Explanation => ({
   cause: `${host} (pid ${pid}) has no connection to the servers: the process has ended, or its network is cut`,
-  remedy: 'wait, if the network comes back; else start the worker again',
+  remedy: 'wait, if the network comes back; otherwise start the worker again',
 });
 
 /** How a session ended, as the end of "Worker worker:1 (HOST, pid PID) …", and what to do. */

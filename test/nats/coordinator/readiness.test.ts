@@ -194,7 +194,7 @@ it('hosts without a worker: those that answer, and those that cannot be found', 
   const hasCause = ({ cause }: { cause?: string }): boolean => /answers|unknown/.test(cause ?? '');
   const error = await whyNotReady(coordinator, ({ tasks: all }) => all.every(hasCause));
   const alive = (host: string): string =>
-    `the host ${host} answers, but no worker has registered for this task of the cluster '${cluster}' at ${server.address}. What to do: if a worker already runs on that host, read its output, which names its cluster; else start one there: ${command()}`;
+    `the host ${host} answers, but no worker has registered for this task of the cluster '${cluster}' at ${server.address}. What to do: if a worker already runs on that host, read its output, which names its cluster; otherwise start one there: ${command()}`;
   expect(error.message).toMatch(
     /Blocking: worker:0 unregistered, worker:1 unregistered, worker:2 unregistered\n/,
   );

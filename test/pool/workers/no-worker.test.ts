@@ -70,7 +70,7 @@ it('comes once for each time without a worker, when a call has waited', async ()
   await pass(1_000);
   expect(warnings).toMatchObject([{ name: 'NoWorkerWarning', code: 'ALLSTOP_NO_WORKER' }]);
   expect(warnings[0]?.message).toBe(
-    '2 calls wait, and no worker of the cluster has been ready for 10 s. worker:0 is not ready (starting): the import of the module has not ended. What to do: wait, if the machine is busy; else see what the module awaits when it is imported',
+    '2 calls wait, and no worker of the cluster has been ready for 10 s. worker:0 is not ready (starting): the import of the module has not ended. What to do: wait, if the machine is busy; otherwise see what the module awaits when it is imported',
   );
   calls.push(cluster.run('add', [5, 6]));
   await pass(60_000);
