@@ -19,7 +19,7 @@ How to read the tables:
 - \`npm run bench:history\` counts the instructions of a call and of the import at commits of the history, \`npm run bench:costs\` what each ledger and each option adds to a call: [the costs](https://github.com/allstop/allstop/blob/main/bench/results/costs.md).
 - On a machine with two processors trust ratios and orders of magnitude. Waking a sleeping processor takes about 50 µs there, which is most of the time in the rows with eight waiters and more.
 
-The oldest Node that allstop supports has run these benchmarks. [The same run on the newest Node](https://github.com/allstop/allstop/blob/main/bench/results/node-26.md) is in the repository. The npm package does not contain the pictures of this page: see [the page in the repository](https://github.com/allstop/allstop/blob/main/docs/benchmarks.md).`;
+The oldest Node that allstop supports has run these benchmarks. [The same run on the newest Node](https://github.com/allstop/allstop/blob/main/bench/results/node-26.md) is in the repository, too.`;
 
 const ALT = {
   ratios: 'A dot for each row: its ratio to the peer with the quartiles, and the line of its goal',

@@ -33,6 +33,16 @@ export function markdownOf(docs, pages) {
   }
 
   return (parser) => {
+    // The first line of a language makes its grammar, too. On a busy machine that takes longer than
+    // the half second after which a line is left as it is, and the next one is taken for its rest.
+    const { highlight } = parser.options;
+    const met = new Set();
+    const highlightWell = (code, language) => {
+      if (!met.has(language)) highlight(code, language);
+      met.add(language);
+      return highlight(code, language);
+    };
+    parser.set({ highlight: highlightWell });
     parser.linkify.set({ fuzzyLink: false }); // platforms.md is a file, not an address
     parser.core.ruler.push('site', ({ tokens }) => reword(tokens));
     let inTable = false;
