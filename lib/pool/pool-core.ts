@@ -104,6 +104,8 @@ export class PoolCore<E extends Engine = Engine> {
   #closing: Promise<void> | undefined;
   /** Closes the pool at a coordinator's stop. */
   #hook: Disposable | undefined;
+  /** The coordinator whose stop has closed the pool: the errors of the end are echoes of that stop. */
+  #closedBy: Coordinator | undefined;
   #drained: Promise<void> | undefined;
   /** The number of pending promises that users have. */
   #waiting = 0;
@@ -269,7 +271,7 @@ export class PoolCore<E extends Engine = Engine> {
           return this.#extension.isDefining ? { ...report, ready: false } : report;
         },
         whyNever: () => this.#whyNeverReady(),
-        interrupted: (error) => attachmentOf(this.coordinator).signal.interrupted(error),
+        interrupted: (error) => this.#interrupted(error),
         changes: this.changes,
         timeoutMs,
         signal,
@@ -290,7 +292,7 @@ export class PoolCore<E extends Engine = Engine> {
       const { why, cause, isStop } = over;
       const text = `The ${this.coordinator.name} cannot be resized: ${why}`;
       const error = new FailedPreconditionError(text, { cause });
-      throw isStop === true ? attachmentOf(this.coordinator).signal.interrupted(error) : error;
+      throw isStop === true ? this.#interrupted(error) : error;
     }
     const resized = this.#engine.resize(workers);
     this.rules.failUnplaceable(this.#extension.waiting);
@@ -320,6 +322,7 @@ export class PoolCore<E extends Engine = Engine> {
     const close = async (): Promise<void> => {
       const ended = this.resolver.after(() => this.#untilEmpty());
       await within(drainMs, ended, () => {});
+      if (this.#closing === undefined) this.#closedBy = coordinator;
       await this.close(undefined);
     };
     this.#hook = coordinator.onStop(close, { name: 'pool' });
@@ -376,6 +379,11 @@ export class PoolCore<E extends Engine = Engine> {
     return { why: `the ${this.coordinator.name} was stopped`, cause, isStop: true };
   }
 
+  /** Marks the error as an echo of the stop that has ended the pool: its own, or that of `closeAtStop`. */
+  #interrupted(error: Error): Error {
+    return attachmentOf(this.#closedBy ?? this.coordinator).signal.interrupted(error);
+  }
+
   /** Called after a stop: drops the queued calls and cancels those in flight. */
   #stop(): void {
     const error = stopError(this.coordinator);
@@ -417,10 +425,12 @@ export class PoolCore<E extends Engine = Engine> {
   async #close(): Promise<void> {
     this.#hook?.[Symbol.dispose]();
     const { name } = this.coordinator;
-    const error = cancelledByClose(name);
+    const isStop = this.#closedBy !== undefined;
+    const echo = (made: Error): Error => (isStop ? this.#interrupted(made) : made);
+    const error = echo(cancelledByClose(name));
     const dropped = { state: 'cancelled', value: error } as const;
-    const why = { why: `the ${name} is closed`, cause: undefined, isClose: true };
-    this.rules.end({ refusal: poolClosed(name), dropped, why }, error);
+    const why = { why: `the ${name} is closed`, cause: undefined, isClose: true, isStop };
+    this.rules.end({ refusal: echo(poolClosed(name)), dropped, why }, error);
     await this.wait(this.changes.until(() => this.queue.size === 0));
     this.#extension.close();
     await this.calls.kept?.settled(); // what is being stored asks the engine

@@ -121,6 +121,40 @@ describe('closeOnStop', () => {
     expect(results).toEqual([3]);
   });
 
+  // A SIGTERM during the start: the exit code is the signal's, and nothing has failed.
+  it('a body that waits for its workers ends with the stop', async () => {
+    const never = new URL('data:text/javascript,await new Promise((r) => setTimeout(r, 1e9))');
+    const ended = Coordinator.run(async (coord) => {
+      const pool = createPool(never, { workers: 1, closeOnStop: coord });
+      coord.requestStop();
+      await pool.ready();
+    });
+    expect(await ended).toBe(undefined);
+  });
+
+  it.each(['cancelled', 'refused'])('a task whose call is %s ends with the stop', async (how) => {
+    await Coordinator.run(async (coord) => {
+      const pool: Pool = start({ closeOnStop: coord, drainMs: 0 });
+      void coord.start(async () => {
+        const running = pool.run('untilAborted', [visits.path, 'running']);
+        if (how === 'cancelled') await running;
+        await errorOf(running);
+        await pool.run('add', [1, 2]);
+      });
+      await visits.next('running');
+      coord.requestStop();
+    });
+  });
+
+  it('an error of a function is one, even then', async () => {
+    const ended = Coordinator.run(async (coord) => {
+      const pool: Pool = start({ closeOnStop: coord });
+      coord.requestStop();
+      await pool.run('fail', ['no such page']);
+    });
+    await expect(ended).rejects.toThrow('no such page');
+  });
+
   it('ends with a pool that is closed by hand', async () => {
     const coord = new Coordinator();
     const pool = start({ closeOnStop: coord });
