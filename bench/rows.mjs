@@ -301,13 +301,15 @@ export const SECTIONS = [
           peer: '`AbortSignal.any`',
           goal: { ratio: 1.25 },
           limit:
-            'A child is a coordinator of the core, which native threads can see, with a signal on top: two objects that a collection of garbage has to find, and its finalizers. A quarter of the time is garbage collection, a sixth the native `child` (a profile of 60,000 children). It makes no system call.',
+            'A child is a coordinator of the core, which native threads can see, with a signal on top: two objects that a collection of garbage has to find, and its finalizers. It takes 219 thousand instructions, among children 2,000 to 5,000 of a process, `AbortSignal.any` with a controller of its own 152 (callgrind): 47 thousand are V8’s compiler, 46 collections of garbage, 43 calls of Node-API (16 bind the signal to the core, 12 make the child). The ratio of time is higher, as collections find these objects alive twice: scavenges took 70 to 110 ms each, those of `any` 36 to 66 (`--trace-gc`). The least child that bench/limits-process.mjs could make, an AbortController that its parent finds weakly and of which three native objects hear, takes 0.56 to 0.74 of `AbortSignal.any` (three runs on a busy machine): so the rest is ours to save. It makes no system call.',
         },
         {
           name: 'child/cost-300',
           what: 'the same beside 300 MB of live objects',
           peer: '`AbortSignal.any`',
           goal: { ratio: 1.25 },
+          limit:
+            'As above, and V8 collects the whole heap, which takes longer beside 300 MB, each time that the children have taken what it is told (8 KiB each, native_attachment.cc). The least child that bench/limits-process.mjs could make, an AbortController that its parent finds weakly and of which three native objects hear, takes 0.3 to 0.6 of `AbortSignal.any` here (three runs on a busy machine): the rest is ours to save.',
         },
       ]),
       ...by('server-load', 'µs a request', [
@@ -316,6 +318,7 @@ export const SECTIONS = [
           what: 'HTTP server, 10,000 requests a second, each with a `child()` and a listener of its signal: processor time',
           peer: '`AbortSignal.any`',
           goal: { ratio: 1.25 },
+          limit: 'As the two rows above: it is the child.',
         },
         {
           name: 'server/memory',
@@ -396,6 +399,8 @@ export const SECTIONS = [
           what: '`map` over 100,000 trivial items: one item',
           peer: 'the same by `run`, all at once',
           goal: { ratio: 1 / 1.5 },
+          limit:
+            'Without the package, too, an asynchronous iterator with 128 calls ahead takes 1.02 to 1.6 times as long as all calls at once, and twice the processor time (bench/limits-process.mjs, `map` and `all-at-once`, three runs on a busy machine): each item costs the `await` of a result and that of the loop. `run` has all items in its messages from the start.',
         },
         {
           name: 'pool/map-memory',
@@ -504,6 +509,8 @@ export const SECTIONS = [
           what: 'a trivial call, 64 in flight',
           peer: 'the best of four',
           goal: { ratio: 1 / 3 },
+          limit:
+            'The same messages without a pool, as many in a message as there are, take 1 of the 1.14 to 1.24 that allstop takes, in turn with it (bench/limits-process.mjs, `in-flight`, three runs on a busy machine): 0.44 to 0.48 of poolifier, where allstop takes 0.54. So the goal is below the messages, a promise and a claim.',
         },
         {
           name: 'plain/map',
@@ -516,6 +523,8 @@ export const SECTIONS = [
           what: 'CPU of a call: 100 objects as argument',
           peer: 'the better of two',
           goal: { ratio: 0.9 },
+          limit:
+            'The same messages without a pool take 0.4 to 0.8 of tinypool’s processor time, in turn with it (bench/limits-process.mjs, `objects`, three runs on a busy machine): there an argument is cloned once, when it is sent. allstop copies it when the call is made, as bytes, and the worker reads them in JavaScript, since V8’s Deserializer keeps what it has read until the next full collection: among the first 1,000 calls 1,760 thousand instructions, tinypool 1,030, bare 945 (callgrind); V8 compiles the reader meanwhile.',
         },
         {
           name: 'plain/objects-result',
@@ -556,6 +565,8 @@ export const SECTIONS = [
           what: 'instructions of a trivial call, of the second to the 400th',
           peer: 'the better of two',
           goal: { ratio: 1 },
+          limit:
+            'The same messages without a pool, with a promise and a claim for each call, take 99 thousand, and 147 thousand from the 401st to the 1,600th (bench/limits-process.mjs, `calls`, callgrind). The rest of a call is 305 calls of 194 functions on the main thread (V8’s coverage of 1,000 calls), which V8 has not optimized yet: 180 of 339 thousand instructions are the handlers of its baseline code, 16 its optimizing compiler. In a build whose private fields and methods are public properties it is 19 thousand less.',
         },
         {
           name: 'counted/next',
@@ -571,6 +582,8 @@ export const SECTIONS = [
           unit: '',
           peer: 'the better of two',
           goal: { ratio: 1 },
+          limit:
+            'The same messages without a pool take 7.5 to 8.5 system calls, in turn with 8.4 to 8.8 of allstop (bench/limits-process.mjs, `calls`, strace, three runs). Of 1,600 calls 3.5 each are `epoll_pwait`, 1.9 `read`, 1.8 `write`, by which two event loops wake each other; `futex` is nearly all of the rest: the lock of Node’s MessagePort, which the thread that wakes finds taken (two addresses, by strace). A worker of Piscina waits in `Atomics.wait` and takes its message without its event loop.',
         },
       ]),
     ],
