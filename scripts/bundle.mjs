@@ -47,7 +47,7 @@ export const outputOptions = {
     groups: [
       {
         name: 'core',
-        test: /\/lib\/(?:base|coordinator|errors|native|record|queue|looper|telemetry)\//,
+        test: /\/lib\/(?:base\/(?!synced-files)|errors\/(?!phases)|(?:coordinator|native|record|queue|looper|telemetry)\/)/,
         minShareCount: 2,
         priority: 3,
       },
@@ -59,9 +59,14 @@ export const outputOptions = {
         minShareCount: 2,
         priority: 2,
       },
-      { name: 'calls', test: /\/lib\/pool\//, minShareCount: 2, priority: 1 },
+      { name: 'calls', test: /\/lib\/(?:pool\/|errors\/phases)/, minShareCount: 2, priority: 1 },
       // What a pool does not need.
-      { name: 'cluster', test: /\/lib\/cluster\//, minShareCount: 2, priority: 1 },
+      {
+        name: 'cluster',
+        test: /\/lib\/(?:cluster\/|base\/synced-files)/,
+        minShareCount: 2,
+        priority: 1,
+      },
     ],
   },
   // With `node --enable-source-maps` a stack names the line of lib/. The maps have no copy of the
@@ -144,12 +149,38 @@ function toAscii(output) {
   }
 }
 
+/**
+ * An import of a module of Node's reads all its exports, and so loads what they load when they are
+ * first read: `node:fs` all streams, `node:util` parsers of arguments and of MIME types. The library
+ * takes what it names. The line numbers stay.
+ *
+ * @param {import('rolldown').RolldownOutput['output']} output
+ */
+function takeBuiltins(output) {
+  for (const { type, fileName } of output) {
+    if (type !== 'chunk' || fileName.startsWith('cli/')) continue;
+    const file = join(root, 'dist', fileName);
+    const code = readFileSync(file, 'utf8');
+    const taken = code.replaceAll(
+      /^import (?:(\w+)(?:, )?)?(?:(\{.*\}))? ?from "(node:[\w/]+)";$/gm,
+      (_, whole, names, from) => {
+        const module = `process.getBuiltinModule("${from}")`;
+        const parts = names?.replaceAll(' as ', ': ');
+        if (whole === undefined) return `const ${parts} = ${module};`;
+        return `const ${whole} = ${module}${parts === undefined ? '' : `, ${parts} = ${whole}`};`;
+      },
+    );
+    if (taken !== code) writeFileSync(file, taken);
+  }
+}
+
 export async function bundle() {
   const build = await rolldown(inputOptions);
   const { output } = await build.write(outputOptions);
   await build.close();
   writeLicences(output);
   toAscii(output);
+  takeBuiltins(output);
   writeMaps(output);
   pruneDeclarations(root, JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')));
 }

@@ -4,6 +4,7 @@ import { addAbortListener, allowManyListeners, removeAbortListener } from '../..
 import { checkString } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
 import { isObject, isThenable } from '../../base/thrown-value.ts';
+import { now } from '../../base/timer.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
@@ -199,7 +200,7 @@ type Run = {
   readonly attempt: Attempt;
   readonly claim: number;
   readonly name: string;
-  /** When it began (performance.now()). */
+  /** When it began (now()). */
   readonly began: number;
   /** The arguments were bytes, and so has to be the result. */
   readonly isPacked: boolean;
@@ -237,7 +238,7 @@ export class FunctionRunner {
   #heapBytes: number | undefined;
   /** Those of asynchronous functions that have begun and not ended, by the call's id. */
   readonly #attempts = new Map<number, Attempt>();
-  /** When the last function ended (performance.now()). */
+  /** When the last function ended (now()). */
   #endedAt = 0;
   /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
@@ -377,7 +378,7 @@ export class FunctionRunner {
    * that waits here can be recalled.
    */
   #advance(): void {
-    let began = performance.now();
+    let began = now();
     for (;;) {
       const task = this.#inbox[this.#next];
       if (task === undefined) break;
@@ -490,7 +491,7 @@ export class FunctionRunner {
   #end({ attempt, claim, name, began, isTheirs }: Run, state: number, value: unknown): void {
     if (this.#words !== undefined) Atomics.store(this.#words, claim, ENDED);
     attempt.release();
-    this.#endedAt = performance.now();
+    this.#endedAt = now();
     const us = Math.round((this.#endedAt - began) * 1_000);
     this.#durations.set(name, us);
     if (this.#heapBytes !== undefined) this.#checkHeap(this.#heapBytes);

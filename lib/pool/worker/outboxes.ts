@@ -1,6 +1,7 @@
 /** What a worker has not sent yet: results, of which those of short functions share a message, and progress. */
 
 import { isObject } from '../../base/thrown-value.ts';
+import { now } from '../../base/timer.ts';
 import { encode } from '../../record/encoded-error.ts';
 import type { FromWorker, SentResult } from './messages.ts';
 import { STATE } from './protocol.ts';
@@ -28,14 +29,14 @@ export class ProgressOutbox {
   add(value: Uint8Array): void {
     this.#waiting.add(value);
     // Tested here too, since the timer of a function that does not yield never fires.
-    if (performance.now() - this.#sentAt >= INTERVAL_MS) this.flush();
+    if (now() - this.#sentAt >= INTERVAL_MS) this.flush();
     else this.#timer ??= setTimeout(() => this.flush(), INTERVAL_MS);
   }
 
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#sentAt = performance.now();
+    this.#sentAt = now();
     const values = this.#waiting.takeAll();
     if (values.length > 0) this.#send(values);
   }
