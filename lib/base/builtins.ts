@@ -8,6 +8,7 @@ type Builtins = {
   'node:crypto': typeof import('node:crypto');
   'node:os': typeof import('node:os');
   'node:v8': typeof import('node:v8');
+  'node:worker_threads': typeof import('node:worker_threads');
 };
 
 const loaded: Partial<Builtins> = {};
@@ -15,3 +16,7 @@ const loaded: Partial<Builtins> = {};
 export function builtin<Name extends keyof Builtins>(name: Name): Builtins[Name] {
   return (loaded[name] ??= process.getBuiltinModule(name));
 }
+
+/** It loads all streams, which a program without threads and pipes does not need. */
+export const workerThreads = (): typeof import('node:worker_threads') =>
+  builtin('node:worker_threads');

@@ -7,7 +7,7 @@
  * coordinator alive.
  */
 
-import { isMainThread, Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { addAbortListener, reasonOfAbort, removeAbortListener } from '../base/abort.ts';
 import {
   checkDuration,
@@ -23,7 +23,7 @@ import {
   outOfRange,
   unchecked,
 } from '../base/arguments.ts';
-import { builtin } from '../base/builtins.ts';
+import { builtin, workerThreads } from '../base/builtins.ts';
 import { fieldOf, isError, messageOf } from '../base/thrown-value.ts';
 import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import { DeadlineExceededError, UnavailableError } from '../errors/errors.ts';
@@ -136,7 +136,7 @@ type Closing = {
  * WebSocket has `readyState` 3, a child process has an exit code or a signal, a Worker no thread.
  */
 function isClosed(resource: Closing): boolean {
-  if (resource instanceof Worker) return resource.threadId === -1;
+  if (resource instanceof workerThreads().Worker) return resource.threadId === -1;
   if (typeof resource.closed === 'boolean') return resource.closed;
   const exited = typeof resource.exitCode === 'number' || typeof resource.signalCode === 'string';
   return exited || resource.destroyed === true || resource.readyState === 3;
@@ -144,13 +144,16 @@ function isClosed(resource: Closing): boolean {
 
 /** The event by which `resource` says that it has closed. */
 function closingEvent(resource: unknown): 'close' | 'exit' {
-  return holds(() => resource instanceof Worker) ? 'exit' : 'close';
+  return holds(() => resource instanceof workerThreads().Worker) ? 'exit' : 'close';
 }
 
 /** How a Worker or a process ended; '' if the event does not tell. `end`: the event's arguments. */
 function describeEnd(resource: Source, event: string, [code, signal]: unknown[]): string {
   if (
-    !(resource instanceof Worker || resource instanceof builtin('node:child_process').ChildProcess)
+    !(
+      resource instanceof workerThreads().Worker ||
+      resource instanceof builtin('node:child_process').ChildProcess
+    )
   )
     return '';
   if (event !== 'exit' && event !== 'close') return '';
@@ -205,7 +208,7 @@ export function stopOnClose(
     const fallback = `The coordinator '${attachment.native.name}' depends on ${what}, which emitted '${event}'`;
     const ended = () => new UnavailableError(fallback + describeEnd(resource, event, end));
     // Without this link an error of a Worker would have ended the process: it must not get lost.
-    const isThrown = resource instanceof Worker && own !== undefined;
+    const isThrown = resource instanceof workerThreads().Worker && own !== undefined;
     report(attachment, error ?? ended(), { ...options, isThrown });
   };
   const description = `${what}, on ${events.join(', ')} (stopOnClose)`;
@@ -215,7 +218,7 @@ export function stopOnClose(
     stop(closing, exitCode, signalCode);
     return new Link(description);
   }
-  const isOfWorker = resource instanceof Worker && as === 'error';
+  const isOfWorker = resource instanceof workerThreads().Worker && as === 'error';
   const threadId = isOfWorker ? resource.threadId : -1;
   // The error of a Worker comes before its exit, in an event of its own.
   const heard = isOfWorker && events.includes('exit') ? ['error', ...events] : events;
@@ -330,7 +333,7 @@ export function stopOnUncaught(attachment: Attachment, stack: string): Disposabl
       report(attachment, error, from) === 'echo' && attachment.native.status() === null;
     if (isEcho) return; // of a stop without an error, a Ctrl-C for example: nothing has failed
     failWith(1);
-    if (!isMainThread) binding().failProcess();
+    if (!workerThreads().isMainThread) binding().failProcess();
   };
   const description = `the uncaught errors of the thread '${threadName()}' (stopOnUncaught)`;
   const link = describedLink(attachment, description, () => {

@@ -1,7 +1,6 @@
 /** `Coordinator.run`: a scope that does not end before the threads that were started in it. */
 
-import { isMainThread } from 'node:worker_threads';
-import { builtin } from '../base/builtins.ts';
+import { builtin, workerThreads } from '../base/builtins.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { callDeferred } from './hooks.ts';
@@ -105,7 +104,7 @@ const running = new Set<Attachment>();
 let isIdle = false;
 
 function bodyBegins(attachment: Attachment): void {
-  if (!isMainThread) return; // the end of a worker is not the end of the process
+  if (!workerThreads().isMainThread) return; // the end of a worker is not the end of the process
   if (running.size === 0) process.on('beforeExit', onIdle).on('exit', tellOfLostBodies);
   running.add(attachment);
 }

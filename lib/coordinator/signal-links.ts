@@ -1,8 +1,7 @@
 /** The links to signals of the process (`stopOnSignals`). */
 
-import { isMainThread } from 'node:worker_threads';
 import { checkString, didYouMean, invalidType, isList, outOfRange } from '../base/arguments.ts';
-import { builtin } from '../base/builtins.ts';
+import { builtin, workerThreads } from '../base/builtins.ts';
 import { attempt, codeOf, define } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { FailedPreconditionError } from '../errors/errors.ts';
@@ -113,7 +112,7 @@ export function stopOnSignals(
   signals: readonly NodeJS.Signals[],
   stack: string,
 ): Disposable {
-  if (!isMainThread) {
+  if (!workerThreads().isMainThread) {
     throw new FailedPreconditionError(
       'stopOnSignals() works in the main thread only: a process has one set of signal handlers',
     );

@@ -3,7 +3,7 @@
  * threads, and for each error that a coordinator records.
  */
 
-import { isMainThread, threadId as ownThreadId } from 'node:worker_threads';
+import { workerThreads } from '../base/builtins.ts';
 import {
   type NativeAttachment,
   type RequesterOptions,
@@ -23,7 +23,7 @@ const DEEDS_OF_THREADS: { [type in NonNullable<CoordinatorEvent['type']>]?: stri
 
 /** Writes a line for each event of a coordinator. */
 export const inLog: Subscriber = {
-  hears: () => isMainThread && log.enabled,
+  hears: () => log.enabled && workerThreads().isMainThread,
   hear(event) {
     const { type, native } = event;
     const { coordinator } = event.about;
@@ -84,7 +84,7 @@ export function logReport(
  * a native thread, or a deadline). All threads see the stop; the main thread writes the line.
  */
 export function logNativeStop(attachment: AttachmentLike): void {
-  if (!log.enabled || !isMainThread) return;
+  if (!log.enabled || !workerThreads().isMainThread) return;
   const stop = attachment.native.stop();
   if (stop === null || stop.error === null || looked.get(attachment) === stop.id) return;
   looked.set(attachment, stop.id);
@@ -95,7 +95,7 @@ export function logNativeStop(attachment: AttachmentLike): void {
 }
 
 function write(coordinator: string, deed: string, by: RequesterOptions, error: unknown): void {
-  const { threadName = ownThreadName(), threadId = ownThreadId, via } = by;
+  const { threadName = ownThreadName(), threadId = workerThreads().threadId, via } = by;
   const line = "coordinator '%s': %s an error of the thread '%s' (%d), via '%s':";
   const about = [coordinator, deed, threadName, threadId, via];
   try {

@@ -1,6 +1,6 @@
 /** Loads the native addon, as no other file does; and hears it: the doorbell. */
 
-import workerThreads from 'node:worker_threads';
+import { workerThreads } from '../base/builtins.ts';
 import { fieldOf, textOf } from '../base/thrown-value.ts';
 import { type Candidate, candidates, checkFile, handDown, UnfitError } from './binary/binary.ts';
 import { type Attempt, unavailable } from './binary/binary-failure.ts';
@@ -34,12 +34,12 @@ function allocateSlab(): Int32Array {
 
 /** The name of this JavaScript thread in messages. */
 export function threadName(): string {
-  if (workerThreads.isMainThread) return 'main';
+  if (workerThreads().isMainThread) return 'main';
   // Node 24.6 and later have `threadName`. Older versions would refuse to import it by name.
-  const given = textOf(fieldOf(workerThreads, 'threadName'));
+  const given = textOf(fieldOf(workerThreads(), 'threadName'));
   // Node 26 calls each worker that its program has not named 'WorkerThread'.
   const isNamed = given !== undefined && given !== '' && given !== 'WorkerThread';
-  return isNamed ? given : `worker-${workerThreads.threadId}`;
+  return isNamed ? given : `worker-${workerThreads().threadId}`;
 }
 
 function loadFile(path: string): Addon {
@@ -82,9 +82,9 @@ let path: string | undefined;
 export function binding(): NativeBinding {
   if (loaded !== undefined) return loaded;
   loaded = load().setup({
-    threadId: workerThreads.threadId,
+    threadId: workerThreads().threadId,
     threadName: threadName(),
-    isWorker: !workerThreads.isMainThread,
+    isWorker: !workerThreads().isMainThread,
     allocateSlab,
     onRing: serve,
   });

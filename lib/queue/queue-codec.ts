@@ -8,9 +8,8 @@
 
 import { inspect } from 'node:util';
 import { isProxy } from 'node:util/types';
-import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from '../base/arguments.ts';
-import { builtin } from '../base/builtins.ts';
+import { builtin, workerThreads } from '../base/builtins.ts';
 import { refusedPart, whyLost } from '../values/lost-values.ts';
 import { kindOf } from '../values/walk.ts';
 
@@ -147,7 +146,7 @@ export function readBytes(runs: unknown[]): Uint8Array[] {
     const buffer = runs[i] as ArrayBuffer;
     const end = items.length + (runs[i + 1] as number);
     // Several items share this buffer: transferring one of them would detach the others.
-    if (runs[i + 1] !== 1) markAsUntransferable(buffer);
+    if (runs[i + 1] !== 1) workerThreads().markAsUntransferable(buffer);
     for (let offset = 0; items.length < end; ) {
       const size = sizes[items.length] as number;
       items.push(new Uint8Array(buffer, offset, size));

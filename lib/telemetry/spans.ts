@@ -1,7 +1,7 @@
 /** The spans of a call: its life where it was made, and each attempt where it runs. */
 
-import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type * as Api from '@opentelemetry/api';
+import { workerThreads } from '../base/builtins.ts';
 import { attempt, isError, isThenable, messageOf, textOf } from '../base/thrown-value.ts';
 import { require } from '../native/binary/package-files.ts';
 
@@ -186,11 +186,11 @@ export function activeText(): string | undefined {
 export function handOver<T>(make: () => T): T {
   const text = activeText();
   if (text === undefined) return make();
-  setEnvironmentData(KEY, text);
+  workerThreads().setEnvironmentData(KEY, text);
   try {
     return make();
   } finally {
-    setEnvironmentData(KEY, undefined as never);
+    workerThreads().setEnvironmentData(KEY, undefined as never);
   }
 }
 
@@ -206,8 +206,8 @@ export function inheritAs(text: string | undefined): void {
 export function adoptInherited(): void {
   if (!isLooked) {
     isLooked = true;
-    inherited ??= textOf(getEnvironmentData(KEY));
-    if (inherited !== undefined) setEnvironmentData(KEY, undefined as never);
+    inherited ??= textOf(workerThreads().getEnvironmentData(KEY));
+    if (inherited !== undefined) workerThreads().setEnvironmentData(KEY, undefined as never);
   }
   if (inherited === undefined) return;
   const api = telemetry();

@@ -1,6 +1,6 @@
 /** Where threads are: a stack, or what they wait for and why there is no stack. */
 
-import { threadId as ownThreadId } from 'node:worker_threads';
+import { workerThreads } from '../../base/builtins.ts';
 import { type NativeThread, THREAD_KINDS } from '../../native/binding.ts';
 import { binding, threadName } from '../../native/native.ts';
 import type { Attachment } from '../attachment.ts';
@@ -56,7 +56,9 @@ export class Places {
   /** `ownStack`: of this thread; '' if it waits here only. */
   constructor({ threads, why }: Asked, timeoutMs: number, ownStack: string, lines: FunctionLines) {
     const own = ownStack === '' ? { waitState: 'awaits this answer' } : { stack: ownStack };
-    const found: JavaScriptThread[] = [{ threadId: ownThreadId, name: threadName(), ...own }];
+    const found: JavaScriptThread[] = [
+      { threadId: workerThreads().threadId, name: threadName(), ...own },
+    ];
     for (const [threadId, asked] of threads) {
       found.push({ threadId, name: asked.name, ...placeOfAsked(threadId, asked, timeoutMs) });
     }

@@ -13,7 +13,7 @@
  */
 
 import type { Session } from 'node:inspector';
-import { isMainThread, threadId as ownThreadId } from 'node:worker_threads';
+import { workerThreads } from '../../base/builtins.ts';
 import { fieldOf, messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 
@@ -105,7 +105,7 @@ function askWorkers(
   const listeners: Record<string, (params: never) => void> = {
     'NodeWorker.attachedToWorker': ({ sessionId, workerInfo }: Attached) => {
       const worker = idAndName(workerInfo.title);
-      if (worker === undefined || worker.threadId === ownThreadId) return; // invariant 4
+      if (worker === undefined || worker.threadId === workerThreads().threadId) return; // invariant 4
       const thread: AskedThread = { name: worker.name, answer: undefined };
       threads.set(worker.threadId, thread);
       const answered = new Promise<unknown>((settle) => {
@@ -144,13 +144,13 @@ export async function askThreads(timeoutMs: number): Promise<Asked> {
   try {
     const { Session: InspectorSession } = await import('node:inspector');
     session = new InspectorSession();
-    if (isMainThread) session.connect();
+    if (workerThreads().isMainThread) session.connect();
     else session.connectToMainThread();
     const isOver = new Promise<'over'>((resolve) => {
       timer = new Timer(timeoutMs, () => resolve('over'));
     });
     const pending = new Set<Promise<unknown>>();
-    if (!isMainThread) {
+    if (!workerThreads().isMainThread) {
       const main: AskedThread = { name: 'main', answer: undefined };
       threads.set(0, main);
       const evaluated = post(session, 'Runtime.evaluate', QUESTION);

@@ -3,7 +3,7 @@
  * error, so the worker's own thread encodes it before it dies.
  */
 
-import { isMainThread } from 'node:worker_threads';
+import { workerThreads } from '../../base/builtins.ts';
 import { binding, onFirstUse } from '../../native/native.ts';
 import { decode, encode, restoreClass } from '../../record/encoded-error.ts';
 
@@ -36,7 +36,7 @@ export function forgetWorker(threadId: number): void {
 // Node emits 'uncaughtExceptionMonitor' before the worker dies of the error. A listener does not
 // prevent the death.
 onFirstUse.push(() => {
-  if (isMainThread) return;
+  if (workerThreads().isMainThread) return;
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
     const isHandled =
       process.listenerCount('uncaughtException') > 0 ||

@@ -6,7 +6,6 @@
 
 import type { ChildProcess, ForkOptions } from 'node:child_process';
 import type { Readable } from 'node:stream';
-import { isMainThread } from 'node:worker_threads';
 import {
   type Checks,
   checkBoolean,
@@ -16,7 +15,7 @@ import {
   invalidType,
   unchecked,
 } from '../../base/arguments.ts';
-import { builtin } from '../../base/builtins.ts';
+import { builtin, workerThreads } from '../../base/builtins.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
 import { fieldOf, messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
@@ -206,7 +205,7 @@ function settingsOf(text: string): ForkSettings | undefined {
 
 onFirstUse.push(() => {
   const text = process.env[FORK_VARIABLE];
-  if (!isMainThread || text === undefined) return;
+  if (!workerThreads().isMainThread || text === undefined) return;
   delete process.env[FORK_VARIABLE];
   const settings = settingsOf(text);
   if (settings !== undefined) attach(settings);

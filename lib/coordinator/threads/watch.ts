@@ -5,9 +5,9 @@
  */
 
 import type { ChildProcess } from 'node:child_process';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { holds, invalidType, nameOf } from '../../base/arguments.ts';
-import { builtin } from '../../base/builtins.ts';
+import { builtin, workerThreads } from '../../base/builtins.ts';
 import { fieldOf, isThenable } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
@@ -188,7 +188,7 @@ function isProcess(thread: object): thread is ChildProcess {
 }
 
 function isWorker(thread: object): thread is Worker {
-  return thread instanceof Worker;
+  return thread instanceof workerThreads().Worker;
 }
 
 /** Whether `thread` can be registered. Only reads properties. */

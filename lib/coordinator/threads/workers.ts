@@ -2,11 +2,7 @@
 
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import {
-  type WorkerOptions as NodeWorkerOptions,
-  threadId as ownThreadId,
-  Worker,
-} from 'node:worker_threads';
+import type { WorkerOptions as NodeWorkerOptions, Worker } from 'node:worker_threads';
 import {
   type Checks,
   checkBoolean,
@@ -14,6 +10,7 @@ import {
   nameOf,
   unchecked,
 } from '../../base/arguments.ts';
+import { workerThreads } from '../../base/builtins.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
 import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { UnavailableError } from '../../errors/errors.ts';
@@ -176,11 +173,15 @@ export function startWorker(
 
 function newWorker(url: URL | string, options: NodeWorkerOptions | undefined): Worker {
   const execArgv = options?.execArgv === undefined ? execArgvOfWorker() : undefined;
+  const { Worker } = workerThreads();
   if (execArgv === undefined) return new Worker(url, options);
   try {
     return new Worker(url, { ...options, execArgv });
   } catch (error) {
-    return new Worker(url, { ...options, execArgv: withoutRefused(execArgv, error) });
+    return new Worker(url, {
+      ...options,
+      execArgv: withoutRefused(execArgv, error),
+    });
   }
 }
 
@@ -197,7 +198,7 @@ export function currentAttachment(): Attachment | undefined {
 
 /** From now on `Coordinator.current()` finds the coordinator here; this thread's name is `name`. */
 export function setCurrent(attachment: Attachment, name: string): void {
-  binding().setSpawned(attachment.native, ownThreadId, name);
+  binding().setSpawned(attachment.native, workerThreads().threadId, name);
 }
 
 /** From now on this process ends `graceMs` after its parent, even if all threads are busy. */

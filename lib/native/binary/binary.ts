@@ -5,7 +5,7 @@
 
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import workerThreads from 'node:worker_threads';
+import { workerThreads } from '../../base/builtins.ts';
 import { textOf } from '../../base/thrown-value.ts';
 import { look, roots } from './package-files.ts';
 
@@ -166,12 +166,12 @@ function resolved(path: string): string {
  * be two worlds, with no coordinator in common.
  */
 export function handDown({ path, origin }: Candidate): void {
-  if (origin === 'override') workerThreads.setEnvironmentData(OVERRIDE, path);
+  if (origin === 'override') workerThreads().setEnvironmentData(OVERRIDE, path);
 }
 
 function handedDown(): string | undefined {
-  if (workerThreads.isMainThread) return undefined;
-  return textOf(workerThreads.getEnvironmentData(OVERRIDE));
+  if (workerThreads().isMainThread) return undefined;
+  return textOf(workerThreads().getEnvironmentData(OVERRIDE));
 }
 
 /** The files that may be the binary, best first. With an override, only that file. */

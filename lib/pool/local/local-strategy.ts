@@ -1,6 +1,6 @@
 /** LocalStrategy: the workers are threads or child processes of this program. */
 
-import { type ResourceLimits, SHARE_ENV } from 'node:worker_threads';
+import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import {
   type Checks,
   checkDuration,
@@ -13,7 +13,7 @@ import {
   outOfRange,
   unchecked,
 } from '../../base/arguments.ts';
-import { builtin } from '../../base/builtins.ts';
+import { builtin, workerThreads } from '../../base/builtins.ts';
 import { showAs } from '../../base/inspect.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { counted } from '../../coordinator/words.ts';
@@ -91,14 +91,15 @@ function checkWorkerOptions(
       throw threadsOnly('resourceLimits', "give V8's options in execArgv (--max-old-space-size)");
     }
     if (workerData !== undefined) throw threadsOnly('workerData', 'pass text in argv or env');
-    if (env === SHARE_ENV) throw threadsOnly('env: SHARE_ENV', 'pass a copy of process.env');
+    if (env === workerThreads().SHARE_ENV)
+      throw threadsOnly('env: SHARE_ENV', 'pass a copy of process.env');
   }
   return {
     resourceLimits: resourceLimits === undefined ? undefined : limitsOf(resourceLimits),
     workerData: cloneOf(workerData),
     execArgv: execArgv === undefined ? undefined : textsOf('options.execArgv', execArgv),
     argv: argv === undefined ? undefined : textsOf('options.argv', argv),
-    env: env === undefined || env === SHARE_ENV ? env : environmentOf(env),
+    env: env === undefined || env === workerThreads().SHARE_ENV ? env : environmentOf(env),
   };
 }
 
