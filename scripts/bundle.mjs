@@ -149,10 +149,14 @@ function toAscii(output) {
   }
 }
 
+const REFUSE_OLD_NODE =
+  'if (process.getBuiltinModule === undefined) throw new Error(`allstop needs Node 20.19, or 22.3 or later, and this is ${process.version}`);';
+
 /**
  * An import of a module of Node's reads all its exports, and so loads what they load when they are
  * first read: `node:fs` all streams, `node:util` parsers of arguments and of MIME types. The library
- * takes what it names. The line numbers stay.
+ * takes what it names. The line numbers stay. The core, which runs first, refuses a Node that has no
+ * such function (21, and 22 before 22.3, too).
  *
  * @param {import('rolldown').RolldownOutput['output']} output
  */
@@ -170,7 +174,8 @@ function takeBuiltins(output) {
         return `const ${whole} = ${module}${parts === undefined ? '' : `, ${parts} = ${whole}`};`;
       },
     );
-    if (taken !== code) writeFileSync(file, taken);
+    if (taken === code) continue;
+    writeFileSync(file, fileName === 'core.js' ? `${REFUSE_OLD_NODE} ${taken}` : taken);
   }
 }
 

@@ -67,3 +67,11 @@ it('a worker of a pool loads none of them that a bare worker does not', () => {
   expect(loaded).toContain('url'); // the list has what our code loads
   expect(loaded.filter((name) => NEEDLESS.includes(name))).toEqual([]);
 });
+
+it('a Node that is too old is named, in place of what it has not', () => {
+  const program = `delete process.getBuiltinModule; await import(${urlOf('index.js')}).catch(({ message }) => console.log(message));`;
+  const said = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+  });
+  expect(said).toBe(`allstop needs Node 20.19, or 22.3 or later, and this is ${process.version}\n`);
+});

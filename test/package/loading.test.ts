@@ -592,7 +592,7 @@ describe('a package without the binary', () => {
     writeFileSync(prebuiltOf(damaged), '');
     expect(failureOf(damaged, { flags })).toMatchObject({
       why: `${process.version} is too old: Node-API 8 is needed, it has 7`,
-      remedy: 'use Node 20.19 or later',
+      remedy: 'use Node 20.19, or 22.3 or later',
     });
   });
 });

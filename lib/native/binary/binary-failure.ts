@@ -97,7 +97,7 @@ function diagnose(attempt: Attempt, origin: Origin): Diagnosis {
   if (napi < NODE_API) {
     return {
       cause: `${process.version} is too old: Node-API ${NODE_API} is needed, it has ${napi}`,
-      remedy: 'use Node 20.19 or later',
+      remedy: 'use Node 20.19, or 22.3 or later',
     };
   }
   const glibc = /version [`']?(GLIBC(?:XX)?_[\d.]+)'? not found/.exec(message);
