@@ -7,16 +7,16 @@ import { onlyForOwnWorkers } from './coordinator/threads/worker-module.ts';
 import { type LooperWork, runLooper } from './looper/looper-loop.ts';
 import type { WorkerSettings } from './pool/worker/protocol.ts';
 import { runClusterProcess } from './pool/worker/worker-process.ts';
-import { runClusterThread } from './pool/worker/worker-thread.ts';
+import { runClusterThread, showUncaught } from './pool/worker/worker-thread.ts';
 import { type QueueRunnerWork, runQueueRunner } from './queue/queue-runner-worker.ts';
 
 type WorkerWork = LooperWork | QueueRunnerWork | WorkerSettings;
 
 function run(work: WorkerWork): Promise<void> {
   if (work.kind === 'looper') return runLooper(work);
-  return work.kind === 'queue-runner'
-    ? runQueueRunner(work)
-    : runClusterThread(work, workerVariables);
+  if (work.kind === 'queue-runner') return runQueueRunner(work);
+  showUncaught(work);
+  return runClusterThread(work, workerVariables);
 }
 
 /**

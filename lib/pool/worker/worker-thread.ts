@@ -16,6 +16,19 @@ import type { MakeWorkerVariables } from './variables.ts';
 /** The threads of Bun and Deno write to the descriptors themselves. */
 const isNode = process.versions['bun'] === undefined && process.versions['deno'] === undefined;
 
+/**
+ * Shows the error that ends this thread, as Node does for a process: it may come when no call runs
+ * that has it.
+ */
+export function showUncaught({ job, index }: WorkerSettings): void {
+  addLasting(process, {
+    uncaughtExceptionMonitor: (error: unknown) => {
+      if (process.listenerCount('uncaughtException') > 0) return;
+      process.stderr.write(`Uncaught in ${job}:${index}: ${shown(error)}\n`);
+    },
+  });
+}
+
 export async function runClusterThread(
   settings: WorkerSettings,
   makeVariables: MakeWorkerVariables,
@@ -45,14 +58,6 @@ export async function runClusterThread(
     // Nor would those of a thread whose function has closed the port.
     close: () => {
       throw new Error('The parentPort of the thread was closed');
-    },
-  });
-  // As Node does when an error ends a process: this one may come when no call runs that has it.
-  addLasting(process, {
-    uncaughtExceptionMonitor: (error: unknown) => {
-      if (process.listenerCount('uncaughtException') > 0) return;
-      const { job, index } = settings;
-      process.stderr.write(`Uncaught in ${job}:${index}: ${shown(error)}\n`);
     },
   });
   await runner.load();
