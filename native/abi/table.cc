@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include "../core/interruption.h"
 #include "../core/js_threads.h"
 #include "../core/looper_thread.h"
+#include "../core/made_once.h"
 #include "../core/stop_timer.h"
 #include "../core/unseen_errors.h"
 #include "../include/allstop/allstop_pin_module.h"
@@ -277,14 +279,15 @@ allstop_status ThreadEnter(allstop_thread* thread) {
 // The error of a thread that fails when there is no memory to describe its own error. Table()
 // allocates it in advance.
 const std::shared_ptr<const core::EncodedError>& OutOfMemory() {
-  static const auto* const record = new std::shared_ptr<const core::EncodedError>([] {
+  static core::MadeOnce<const std::shared_ptr<const core::EncodedError>> record;
+  return record.Get([] {
     core::ErrorFields fields;
     fields.message = "A thread failed, and there was no memory to describe its error";
     fields.native_type = "std::bad_alloc";
     core::EncodedError::Complete(fields);
-    return core::EncodedError::Encode(std::move(fields));
-  }());
-  return *record;
+    return new const std::shared_ptr<const core::EncodedError>(
+        core::EncodedError::Encode(std::move(fields)));
+  });
 }
 
 // Stops the coordinator with the error of a thread. The thread has no caller to return a failure
@@ -612,7 +615,12 @@ const allstop_table& Table() {
 }  // namespace allstop::abi
 
 extern "C" const allstop_table* allstop_library_table(void) {
-  // Once: it fails in a program, which nobody unloads, after system calls.
-  [[maybe_unused]] static const bool is_pinned = (allstop_pin_module(), true);
+  // Once: it fails in a program, which nobody unloads, after system calls. Not a static that is
+  // made by the first call: see MadeOnce.
+  static std::atomic<bool> is_pinned{false};
+  if (!is_pinned.load(std::memory_order_acquire)) {
+    allstop_pin_module();
+    is_pinned.store(true, std::memory_order_release);
+  }
   return &allstop::abi::Table();
 }

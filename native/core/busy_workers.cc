@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "made_once.h"
+
 namespace allstop::core {
 
 BusyWorkers& BusyWorkers::Get() {
-  static auto* const workers = new BusyWorkers;
-  return *workers;
+  static MadeOnce<BusyWorkers> workers;
+  return workers.Get([] { return new BusyWorkers; });
 }
 
 void BusyWorkers::Set(const void* owner, std::vector<BusyWorker> workers) {

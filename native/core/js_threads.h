@@ -7,6 +7,8 @@
 #include <map>
 #include <mutex>
 
+#include "made_once.h"
+
 namespace allstop::core {
 
 // Any thread. Never destroyed, since threads may outlive process.exit().
@@ -18,8 +20,8 @@ class JsThreads {
   };
 
   static JsThreads& Get() {
-    static JsThreads* const threads = new JsThreads;
-    return *threads;
+    static MadeOnce<JsThreads> threads;
+    return threads.Get([] { return new JsThreads; });
   }
 
   // From Setup of the environment with this id until its Close, both on its own thread.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "identity.h"
+#include "made_once.h"
 
 namespace allstop::core {
 namespace {
@@ -91,8 +92,8 @@ void ThreadRegistry::Unlist(Entry& entry, Join* join) {
 }
 
 const ThreadRegistry::Entries& ThreadRegistry::hooks() const {
-  static const auto* const none = new Entries;
-  return hooks_ ? *hooks_ : *none;
+  static MadeOnce<const Entries> none;
+  return hooks_ ? *hooks_ : none.Get([] { return new const Entries; });
 }
 
 void ThreadRegistry::PrepareRun(Entry& hook) { hook.place_among_ended.assign(1, hook.info); }
