@@ -102,19 +102,21 @@ function countScripts(source) {
     if (status !== 0 || total === undefined) throw new Error(`valgrind has failed: ${stderr}`);
     return Number(total) / 1_000;
   };
-  // A run now and then waits longer for its worker, which is some 50 million instructions.
-  const leastOf = (story, times) => Math.min(...[1, 2].map(() => instructions(story, times)));
-  const each = (story, from, to) =>
-    Math.round((leastOf(story, to) - leastOf(story, from)) / (to - from));
+  // The least: a run was seen that counted 50 million more than others of the same story.
+  const [callsOf2, callsOf400, callsOf1600] = [2, 400, 1_600].map((times) =>
+    least(() => instructions('call', times)),
+  );
   const major = process.versions.node.split('.')[0];
   const name = (what) => `${what}, Node ${major}: thousand instructions`;
   return {
     [`${name('import')} of an import`]: Math.round(
       instructions('import') - instructions('nothing'),
     ),
-    [`${name('a worker')} of a start`]: each('pool', 1, 5),
-    [name('one of the first 400 calls')]: each('call', 2, 400),
-    [name('one of the next 1,200 calls')]: each('call', 400, 1_600),
+    [`${name('a worker')} of a start`]: Math.round(
+      (instructions('pool', 5) - instructions('pool', 1)) / 4,
+    ),
+    [name('one of the first 400 calls')]: Math.round((callsOf400 - callsOf2) / 398),
+    [name('one of the next 1,200 calls')]: Math.round((callsOf1600 - callsOf400) / 1_200),
   };
 }
 

@@ -8,9 +8,9 @@ import { addAbortListener, reasonOfAbort, removeAbortListener } from './abort.ts
 const { hrtime } = process;
 
 /**
- * Milliseconds of the monotonic clock, from any moment. It is the clock of the time when this module
- * was loaded: fake timers that a test installs later do not affect the package. Not `performance`:
- * its first use makes Node 20 load ten modules, in each thread.
+ * Milliseconds of the monotonic clock, since some moment. `hrtime` is kept from when this module was
+ * loaded: fake timers that a test installs later do not affect the package. Not `performance`: its
+ * first use makes Node 20 load ten modules, in each thread.
  */
 export function now(): number {
   const [seconds, nanoseconds] = hrtime();

@@ -615,8 +615,8 @@ const allstop_table& Table() {
 }  // namespace allstop::abi
 
 extern "C" const allstop_table* allstop_library_table(void) {
-  // Once: it fails in a program, which nobody unloads, after system calls. Not a static that is
-  // made by the first call: see MadeOnce.
+  // The flag saves system calls: in a program, which nobody unloads, each attempt to pin fails. It
+  // is no static that the first call makes, for the reason that MadeOnce gives.
   static std::atomic<bool> is_pinned{false};
   if (!is_pinned.load(std::memory_order_acquire)) {
     allstop_pin_module();

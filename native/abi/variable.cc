@@ -24,7 +24,7 @@ Variable& FromState(allstop_variable_state* variable) {
 }
 
 // Whether `count` elements of `type` are a value of the variable, which this process may use.
-// `values` may be null if there are none.
+// `values` may be null if `count` is 0.
 allstop_status Check(const Variable& variable, std::uint32_t type, const void* values,
                      std::size_t count) {
   const auto own = static_cast<std::uint32_t>(variable.type());

@@ -9,8 +9,8 @@ namespace allstop::core {
 // Starts a thread that nobody joins. All signals that a process can be sent are blocked in it: a
 // handler of the program must not run on a thread of which the program does not know, and a thread
 // that inherited an open mask would take the signals for which another thread waits (sigwait).
-// It may run when whoever loaded this module has unloaded it: the module stays in memory
-// (allstop_pin_module), as the addon and allstop_library_table see to.
+// The thread may run after a program has unloaded this module. So the module has to stay in memory:
+// the addon and allstop_library_table call allstop_pin_module.
 // Throws std::bad_alloc or std::system_error: no memory, or no thread.
 void StartBackgroundThread(std::function<void()> body);
 

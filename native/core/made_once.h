@@ -5,10 +5,11 @@
 
 namespace allstop::core {
 
-// An object that is made when it is first used, and lives as long as the process. A static of a
-// function is made under a lock, which a process that is forked meanwhile inherits locked for ever.
-// Here are none: of threads that come first together each makes one, and one object stays. Constant
-// initialized, so itself a static without a lock. Any thread.
+// An object that is made when it is first used, and lives as long as the process. The compiler
+// makes a static of a function under a lock, and a process that is forked meanwhile waits for that
+// lock for ever. MadeOnce takes no lock: each of the threads that come first together makes an
+// object, and one object stays. A static MadeOnce is constant initialized, and so needs none
+// either. Any thread.
 template <typename T>
 class MadeOnce {
  public:

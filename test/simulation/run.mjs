@@ -111,9 +111,8 @@ async function runSeeds() {
     for (const [judge, text] of found.slice(0, 5)) console.log(`  ${judge}: ${text}`);
   });
   for (const { seed, plan, story } of wrong.toSorted((a, b) => a.seed - b.seed)) {
-    console.log(`\nSeed ${seed}`);
     if (values.show) continue;
-    console.log('The shortest plan that has it:');
+    console.log(`\nThe shortest plan that has what was found in seed ${seed}:`);
     const { steps: _, ...around } = plan;
     console.log(`  ${JSON.stringify(around)}`);
     for (const step of plan.steps) console.log(`  ${JSON.stringify(step)}`);

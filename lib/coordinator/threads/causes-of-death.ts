@@ -33,14 +33,15 @@ export function forgetWorker(threadId: number): void {
   uncaught.delete(threadId);
 }
 
+/** Whether the program handles uncaught errors in this thread, which then goes on. */
+export const handlesUncaught = (): boolean =>
+  process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback();
+
 // Node emits 'uncaughtExceptionMonitor' before the worker dies of the error. A listener does not
 // prevent the death.
 onFirstUse.push(() => {
   if (workerThreads().isMainThread) return;
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
-    const isHandled =
-      process.listenerCount('uncaughtException') > 0 ||
-      process.hasUncaughtExceptionCaptureCallback();
-    binding().noteUncaught(encode(error).bytes, !isHandled);
+    binding().noteUncaught(encode(error).bytes, !handlesUncaught());
   });
 });

@@ -28,6 +28,7 @@ import { Attachment } from '../attachment.ts';
 import { relay, relayReport } from '../requests.ts';
 import { linkedSignals, stopOnSignals } from '../signal-links.ts';
 import { ownExitCode } from '../unseen-errors.ts';
+import { handlesUncaught } from './causes-of-death.ts';
 import { expectLastWords, register } from './watch.ts';
 import { setCurrent } from './workers.ts';
 
@@ -167,10 +168,7 @@ function attach({
   // A terminal sends Ctrl-C to this process, too: it would die before the parent's hooks are done.
   stopOnSignals(ours, signals, '');
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
-    const isHandled =
-      process.listenerCount('uncaughtException') > 0 ||
-      process.hasUncaughtExceptionCaptureCallback();
-    if (!isHandled) native.sendToParent(encode(error).bytes);
+    if (!handlesUncaught()) native.sendToParent(encode(error).bytes);
   });
   // Before the listener that writes the errors that nobody was given: the parent has them then.
   process.prependListener('exit', () => native.sendToParent(null));

@@ -4,6 +4,7 @@ import nodeModule from 'node:module';
 import workerThreads, { parentPort } from 'node:worker_threads';
 import { shown } from '../../base/thrown-value.ts';
 import { Coordinator } from '../../coordinator/coordinator.ts';
+import { handlesUncaught } from '../../coordinator/threads/causes-of-death.ts';
 import { onlyForOwnWorkers } from '../../coordinator/threads/worker-module.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { addLasting } from './lasting-listeners.ts';
@@ -17,13 +18,13 @@ import type { MakeWorkerVariables } from './variables.ts';
 const isNode = process.versions['bun'] === undefined && process.versions['deno'] === undefined;
 
 /**
- * Shows the error that ends this thread, as Node does for a process: it may come when no call runs
- * that has it.
+ * Shows the error that ends this thread, as Node does for a process: an error of a timer, say, may
+ * come when no call runs, and so reaches no caller. Called once in a thread.
  */
 export function showUncaught({ job, index }: WorkerSettings): void {
   addLasting(process, {
     uncaughtExceptionMonitor: (error: unknown) => {
-      if (process.listenerCount('uncaughtException') > 0) return;
+      if (handlesUncaught()) return;
       process.stderr.write(`Uncaught in ${job}:${index}: ${shown(error)}\n`);
     },
   });
