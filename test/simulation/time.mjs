@@ -336,7 +336,12 @@ export class VirtualTime {
       get: (target, key) => (key === 'now' ? wall : Reflect.get(target, key)),
     });
     performance.now = () => time.#now;
-    process.hrtime.bigint = () => BigInt(Math.round(time.#now * 1e6));
+    const nanoseconds = () => BigInt(Math.round(time.#now * 1e6));
+    const hrtime = () => [
+      Number(nanoseconds() / 1_000_000_000n),
+      Number(nanoseconds() % 1_000_000_000n),
+    ];
+    process.hrtime = Object.assign(hrtime, { bigint: nanoseconds });
     process.uptime = () => time.#now / 1_000;
 
     Math.random = () => time.place.random();
