@@ -2,7 +2,9 @@
  * Decides which node gets which call. A node gets as many calls as it has threads. If
  * functions are so short that sending takes longer than running, a node that has just sent
  * results gets more in advance: as many as keep each thread busy for NODE_AHEAD_US. Calls
- * that a node has not started are recalled when another node is idle. A suspect goes to a node that
+ * that a node has not started are recalled when another node is idle. Of what was sent in advance
+ * nobody can tell, when the node is lost, whether it was started: so a call that may not be started
+ * twice (`retries: 0`) is not sent in advance, and each other counts as started. A suspect goes to a node that
  * has nothing else, which gets nothing else until the suspect has ended.
  */
 
@@ -113,7 +115,8 @@ export class Dispatcher {
       if (calls.running < capacity) return true;
       const isFull = calls.expectedUs >= NODE_AHEAD_US || calls.running >= capacity * MAX_AHEAD;
       // A full channel sends nothing now: a call takes less memory in the queue than in it.
-      return inAdvance && !isFull && !channel.isFull;
+      if (!inAdvance || isFull || channel.isFull) return false;
+      return this.#host.queue.next(calls)?.retries !== 0;
     });
   }
 

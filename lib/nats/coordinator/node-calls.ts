@@ -192,17 +192,17 @@ export class NodeCalls implements Taker {
   }
 
   /**
-   * Returns all calls to the queue, in their old order, as the node counts as lost. The first
-   * calls, one for each of the `slots`, count as running. Of those that were sent in advance nobody
-   * can tell: a thread takes several, and another thread later ones. `lives`: the node has ended them
-   * itself, so none has killed it.
+   * Returns all calls to the queue, in their old order, as the node counts as lost. Each may have
+   * been running, those that were sent in advance, too: a thread takes several, and another thread
+   * later ones. `lives`: the node has ended those that its `slots` ran itself, so none has killed it.
    */
   giveUp(slots: number, cause: Error, lives: boolean): void {
     this.#cancelled.clear();
     const first = new Set(this.#sent.newestFirst().slice(-slots));
-    const fateOfFirst: Fate = lives ? 'ended' : 'running';
-    const fateOfOthers: Fate = lives ? 'sent' : 'unsure';
-    const fateOf = (sent: Sent): Fate => (first.has(sent) ? fateOfFirst : fateOfOthers);
+    const fateOf = (sent: Sent): Fate => {
+      if (!lives) return 'running';
+      return first.has(sent) ? 'ended' : 'sent';
+    };
     for (const { call, fate } of inOrderOfReturn(this.#sent, fateOf)) {
       if (this.#givenUp.has(call)) continue;
       this.#givenUp.set(call, fate);

@@ -41,9 +41,8 @@ export abstract class NodeHost implements StrategyHost, QueuedCalls<Call> {
     return this.#line.length;
   }
 
-  /** The coordinator sends a suspect alone. */
-  isSuspectNext(): boolean {
-    return false;
+  next(): Call | undefined {
+    return this.#line[0];
   }
 
   get queue(): QueuedCalls<Call> {

@@ -70,10 +70,10 @@ export interface QueuedCalls<C> {
    */
   take(runner: Runner): C | undefined;
   /**
-   * Whether the call that `take` would give is a suspect. Only a worker that has no
-   * other call may take it then, and gets no other until it has ended.
+   * The call that `take` would give. If it is a suspect, only a worker that has no other call may
+   * take it, and gets no other until it has ended.
    */
-  isSuspectNext(runner: Runner): boolean;
+  next(runner: Runner): C | undefined;
   /** The queued calls that only some workers may run. */
   readonly line: Pick<CallLines<InLine>, 'hasPlaced' | 'placedOn'>;
 }
@@ -186,8 +186,8 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     return true;
   }
 
-  isSuspectNext(runner?: Runner): boolean {
-    return this.#items.first(runner)?.isSuspect === true;
+  next(runner?: Runner): C | undefined {
+    return this.#items.first(runner);
   }
 
   take(runner?: Runner): C | undefined {

@@ -133,7 +133,6 @@ export class Call implements Queued {
   /** How many workers have died while they ran it. */
   #deaths = 0;
   /** How many workers have died that may have been running it: nobody can tell. */
-  #doubts = 0;
   /** After how many errors of its own it was run again. */
   #failures = 0;
   /** What is told of its end, until it was told. */
@@ -211,7 +210,7 @@ export class Call implements Queued {
    * worker that runs it, until it has ended.
    */
   get isSuspect(): boolean {
-    return this.#deaths + this.#doubts > 0;
+    return this.#deaths > 0;
   }
 
   /** Its workers have died so often that it is not run again. */
@@ -269,7 +268,6 @@ export class Call implements Queued {
 
   /** It comes back from a worker. @returns whether that was an attempt, which the timeline notes */
   lost(fate: Fate): boolean {
-    if (fate === 'unsure') this.#doubts += 1;
     if (fate === 'running') this.#deaths += 1;
     const wasStarted = fate === 'running' || fate === 'ended';
     if (!wasStarted) return false;
@@ -280,7 +278,6 @@ export class Call implements Queued {
 
   /** The worker from which it came back as this has it still. @returns whether its attempt goes on */
   found(fate: Fate | undefined): boolean {
-    if (fate === 'unsure') this.#doubts -= 1;
     if (fate !== 'running') return false;
     this.#attempts -= 1;
     this.#deaths -= 1;

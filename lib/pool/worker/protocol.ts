@@ -44,12 +44,11 @@ export const CANCELLED: number = ENDED + 1;
 
 /**
  * What has become of a call that comes back from a worker without a result: it was only sent
- * there; it was running there when the worker died; nobody can tell whether it was running there
- * ('unsure'): a suspect that is not charged; or it had ended there, and its result was
- * lost with the worker, or it ran beside the function for which the worker was ended by force: so
- * it is no suspect.
+ * there; it was running there when the worker died, or may have been; or it had ended there, and its
+ * result was lost with the worker, or it ran beside the function for which the worker was ended by
+ * force: so it is no suspect.
  */
-export type Fate = 'sent' | 'running' | 'unsure' | 'ended';
+export type Fate = 'sent' | 'running' | 'ended';
 
 /**
  * How a worker makes its own data set or iterator. Plain data, kept for workers that start later.

@@ -30,7 +30,7 @@ export function coalesced(later: (run: () => void) => void, body: () => void): (
   };
 }
 
-type Queue = Pick<QueuedCalls<Call>, 'queued' | 'take' | 'isSuspectNext'>;
+type Queue = Pick<QueuedCalls<Call>, 'queued' | 'take' | 'next'>;
 
 export class Feeding {
   readonly #queue: Queue;
@@ -62,7 +62,7 @@ export class Feeding {
   feed(taker: Taker, mayTake: () => boolean): 'full' | 'no-work' | 'suspect' {
     while (this.#queue.queued > 0) {
       if (!mayTake()) return 'full';
-      if (taker.running > 0 && this.#queue.isSuspectNext(taker)) return 'suspect';
+      if (taker.running > 0 && this.#queue.next(taker)?.isSuspect === true) return 'suspect';
       const call = this.#queue.take(taker);
       if (call === undefined) break;
       if (call.isSuspect) this.#wake(); // what is behind it is for others

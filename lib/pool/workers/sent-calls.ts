@@ -81,6 +81,6 @@ export function inOrderOfReturn<S extends Sent>(
   fateOf: (sent: S) => Fate,
 ): (S & { fate: Fate })[] {
   const lost = sent.newestFirst().map((each) => ({ ...each, fate: fateOf(each) }));
-  const isSuspect = ({ fate }: { fate: Fate }): boolean => fate === 'running' || fate === 'unsure';
-  return [...lost.filter((each) => !isSuspect(each)), ...lost.filter(isSuspect).toReversed()];
+  const mayHaveRun = ({ fate }: { fate: Fate }): boolean => fate === 'running';
+  return [...lost.filter((each) => !mayHaveRun(each)), ...lost.filter(mayHaveRun).toReversed()];
 }
