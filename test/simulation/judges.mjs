@@ -189,10 +189,19 @@ export const judges = {
   /** A function begins again only because of a loss. */
   beginsSeldom(history, plan) {
     const losses = lossesOf(history, plan);
-    return [...callsOf(history).values()].flatMap(({ id, kind, begun }) => {
-      const most = kind === 'poison' ? RETRIES + 1 : 2 + losses;
+    return [...callsOf(history).values()].flatMap(({ id, kind, retries = RETRIES, begun }) => {
+      const most = kind === 'poison' ? retries + 1 : 2 + losses;
       const isKeyed = kind === 'keyed';
       return begun.length > most && !isKeyed ? [`${id} began ${begun.length} times`] : [];
+    });
+  },
+
+  /** A function that was begun before is told so. */
+  tellsAttempts(history) {
+    return [...callsOf(history).values()].flatMap(({ id, begun }) => {
+      const attempts = begun.map(({ attempt }) => attempt);
+      const isTold = new Set(attempts).size === attempts.length;
+      return isTold ? [] : [`${id} began as attempt ${attempts.join(', ')}`];
     });
   },
 
@@ -200,7 +209,8 @@ export const judges = {
   makesKeysOnce(history, plan) {
     // Who takes the cluster does not know what the other was about to keep.
     const rivals = plan.steps.filter(({ kind }) => kind === 'program').length - 1;
-    const losses = lossesOf(history, plan) + rivals;
+    const deaths = by(history, 'dies').filter(({ why }) => why === 'a function').length;
+    const losses = lossesOf(history, plan) + deaths + rivals;
     const keys = new Set(
       by(history, 'calls').flatMap(({ key }) => (key === undefined ? [] : [key])),
     );

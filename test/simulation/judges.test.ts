@@ -170,6 +170,12 @@ const wrong: Record<string, [what: string, history: Event[], plan?: Plan][]> = {
       ),
     ],
   ],
+  tellsAttempts: [
+    [
+      'a second begin that is told to be the first',
+      history(event(200, 'n1', 'begins', { id: 'p1/1', attempt: 1 })),
+    ],
+  ],
   makesKeysOnce: [['a key that is made twice', history(event(200, 'n1', 'ends', { id: 'k' }))]],
   hasOneHolder: [
     ['two that have the cluster', history(...rival(26_000), ...rival(55_000).slice(-1)), rivals],

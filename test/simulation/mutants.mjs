@@ -16,6 +16,31 @@ export const mutants = {
       },
     ],
   },
+  'in advance': {
+    what: 'what was sent in advance to a node that died counts as not begun',
+    changes: [
+      {
+        file: 'nats/coordinator/node-calls.ts',
+        from: "if (!lives) return 'running';",
+        to: "if (!lives) return first.has(sent) ? 'running' : 'sent';",
+      },
+    ],
+  },
+  'twice in advance': {
+    what: 'what may be begun once is sent in advance, and again',
+    changes: [
+      {
+        file: 'nats/coordinator/dispatcher.ts',
+        from: 'return this.#host.queue.next(calls)?.retries !== 0;',
+        to: 'return true;',
+      },
+      {
+        file: 'nats/coordinator/node-calls.ts',
+        from: "if (!lives) return 'running';",
+        to: "if (!lives) return first.has(sent) || sent.call.retries > 0 ? 'running' : 'sent';",
+      },
+    ],
+  },
   'two holders': {
     what: 'a run neither looks at the key again, nor hears of the one that has it',
     changes: [

@@ -145,12 +145,14 @@ const acts = {
   /** Functions that kill the process of their worker, beside others. */
   poison({ dice, around, steps, works: own }) {
     for (const step of steps) if (step.kind === 'node') step.slots = dice.number(2, 5);
-    own.push({
-      kind: 'poison',
-      at: dice.number(2_000, 10_000),
-      count: dice.number(1, 4),
-      everyMs: 500,
-    });
+    const at = dice.number(2_000, 10_000);
+    const count = dice.number(1, 4);
+    // So many, and so short, that nodes get some in advance, and what kills among them.
+    const short = { kind: 'calls', name: 'brief', count: 60, everyMs: 0, ms: 1 };
+    const [isAmong, retries] = [dice.is(0.6), dice.one([0, 1, 3, 3])];
+    if (isAmong) own.push({ ...short, at: 1_500 }, { ...short, at });
+    own.push({ kind: 'poison', at, count, everyMs: isAmong ? 0 : 500, retries });
+    if (isAmong) own.push({ ...short, at });
     own.push({ kind: 'calls', at: 1_000, count: 30, everyMs: 100, ms: dice.number(500, 2_000) });
     around.nodes.length = 0;
   },

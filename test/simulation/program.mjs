@@ -186,7 +186,7 @@ class Program {
 
   async poison({ count, everyMs, retries }) {
     await this.#every(count, everyMs, () =>
-      this.#call('poison', (id) => this.#cluster.run('poison', [{ id }], { retries })),
+      this.#call('poison', (id) => this.#cluster.run('poison', [{ id }], { retries }), { retries }),
     );
   }
 

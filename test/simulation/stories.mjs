@@ -4,6 +4,13 @@ const three = { servers: 3, replicas: 3 };
 const node = { kind: 'node', name: 'n1', at: 0, slots: 2 };
 const program = (at, ...works) => ({ kind: 'program', name: 'p1', at, works });
 
+/** Functions of 1 ms, of which nodes get some in advance, and functions that kill behind them. */
+const brief = (at) => ({ kind: 'calls', name: 'brief', count: 60, everyMs: 0, ms: 1, at });
+const shortAndDeadly = (at, retries) => [
+  brief(at),
+  { kind: 'poison', count: 3, everyMs: 0, retries, at },
+];
+
 /** Counts, saves, and then holds the cluster. */
 const training = (name, at, count, everyMs) => ({
   kind: 'program',
@@ -16,6 +23,30 @@ const training = (name, at, count, everyMs) => ({
 });
 
 export const stories = {
+  'a call that may be begun once is not sent in advance': {
+    servers: 1,
+    replicas: 1,
+    steps: [
+      { kind: 'node', name: 'n2', at: 582, slots: 3 },
+      { kind: 'node', name: 'n3', at: 2_429, slots: 2 },
+      { kind: 'node', name: 'n4', at: 2_006, slots: 2 },
+      program(826, ...shortAndDeadly(7_164, 0), { kind: 'hold', at: 0, untilMs: 45_000 }),
+    ],
+  },
+  'what was sent in advance to a node that died counts as begun': {
+    servers: 1,
+    replicas: 1,
+    steps: [
+      { kind: 'node', name: 'n1', at: 504, slots: 4 },
+      { kind: 'node', name: 'n3', at: 1_059, slots: 3 },
+      { kind: 'node', name: 'n4', at: 1_889, slots: 4 },
+      program(93, brief(1_500), ...shortAndDeadly(4_882, 3), brief(4_882), {
+        kind: 'hold',
+        at: 0,
+        untilMs: 45_000,
+      }),
+    ],
+  },
   'a bucket of results is made when the servers that it needs are back': {
     ...three,
     steps: [
