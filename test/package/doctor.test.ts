@@ -106,21 +106,6 @@ it.skipIf(process.platform === 'win32')('names a working directory that was dele
   ]);
 });
 
-it('names a runtime that is too old, and has nothing to say of the binary', () => {
-  const old = "Object.defineProperty(process.versions, 'node', { value: '18.20.8' })";
-  const flags = ['--import', `data:text/javascript,${encodeURIComponent(old)}`];
-  expect(problems({ flags })).toEqual([
-    {
-      name: 'runtime',
-      ok: false,
-      target: 'Node.js 18.20.8',
-      cause: 'Node.js 18.20.8 is too old',
-      remedy: 'use Node.js 20.19 or later',
-    },
-  ]);
-  expect(checks({ flags }).checks.map(({ name }) => name)).not.toContain('binary');
-});
-
 it('blames the machine, not the binary, for a process that is too slow', { tags: 'long' }, () => {
   const slow = `if (process.argv[1].endsWith('probe-process.js'))
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`;

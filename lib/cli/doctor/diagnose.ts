@@ -28,10 +28,8 @@ export async function diagnose(withNotes: boolean): Promise<CommandResult> {
   const surroundings = Object.entries(runtimeChecks).map(checkOrCause);
   const fails = (name: string): boolean =>
     surroundings.some((check) => check.name === name && !check.ok);
-  // In a runtime that is too old even the import of the library fails.
-  const binary = fails('runtime')
-    ? []
-    : await binaryChecks(fails('permissions')).catch((error) => [impossible('binary', error)]);
+  const found = binaryChecks(fails('permissions'));
+  const binary = await found.catch((error) => [impossible('binary', error)]);
   return report([...surroundings, ...binary, ...quirkChecks()], withNotes);
 }
 
@@ -107,21 +105,12 @@ export function quirkChecks(): Check[] {
 
 // The checks that work without the native binary: runtime, platform, Node-API, permissions.
 
-const OLDEST = '20.19.0';
-
+/** A Node that is too old does not come so far: it cannot load the package, and says so. */
 function runtimeCheck(): Check {
   const { title, version } = runtime();
-  const node = process.versions.node;
-  const target = title === 'Node.js' ? `${title} ${node}` : `${title} ${version}`;
-  const check = { name: 'runtime', ok: atLeast(node, OLDEST), target };
-  if (!check.ok) {
-    return {
-      ...check,
-      cause: `Node.js ${node} is too old`,
-      remedy: 'use Node.js 20.19 or later',
-    };
-  }
-  return title === 'Node.js' ? check : { ...check, detail: `compatible with Node.js ${node}` };
+  const check = { name: 'runtime', ok: true, target: `${title} ${version}` };
+  if (title === 'Node.js') return check;
+  return { ...check, detail: `compatible with Node.js ${process.versions.node}` };
 }
 
 /** Undefined where it is not known: musl has no such version, and Deno reports an invented one. */
@@ -147,7 +136,7 @@ function nodeApiCheck(): Check {
   return {
     ...check,
     cause: `the binary needs Node-API version ${NODE_API}`,
-    remedy: 'use Node.js 20.19 or later',
+    remedy: 'use Node 20.19, or 22.3 or later',
   };
 }
 
