@@ -163,11 +163,15 @@ describe('an addon that ends the process', () => {
     expect(resultsOf(rows, /^running|^done/)).toEqual(['exit code 7']);
   });
 
-  it('or keeps it from its end, hangs', { tags: 'long' }, () => {
-    const text = 'export default (addon) => addon.hang();';
-    const rows = rowsOf('careless', text, '--timeout', '5');
+  it('or keeps it from its end, hangs, which is told at once', { tags: 'long' }, () => {
+    const hangs = script('export default (addon) => addon.hang();');
+    const args = ['--exercise', hangs, '--runtimes', process.execPath, '--timeout', '5', '--json'];
+    const { stdout, stderr } = checkAddon(addonFile('careless'), ...args);
+    const rows = JSON.parse(stdout) as Row[];
     expect(resultsOf(rows, /^loaded/)).toEqual(['ok']);
     expect(resultsOf(rows, /^running|^done/)).toEqual(['hang']);
+    const told = `allstop: did not end within 5 s: running, terminated, 1 worker, ${here}\n`;
+    expect(stderr).toContain(told);
   });
 });
 

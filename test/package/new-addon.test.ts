@@ -17,7 +17,7 @@ function newAddon(...args: string[]): { status: number | null; stdout: string; s
   return spawnSync(process.execPath, [command, 'new-addon', ...args], options);
 }
 
-const COMMON = ['.gitignore', 'exercise.mjs', 'main.mjs', 'package.json'];
+const COMMON = ['.gitignore', 'README.md', 'exercise.mjs', 'main.mjs', 'package.json'];
 
 describe('a new addon', () => {
   it.each([

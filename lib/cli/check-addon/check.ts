@@ -127,6 +127,10 @@ async function runAll(
       const outcome = aborter.signal.aborted
         ? { result: 'not run' }
         : await runCase(runtime, script, order, limits);
+      if (outcome.result === 'hang') {
+        const where = `${phaseOf(each)}, ${counted(each.workers, 'worker')}, ${runtime.title}`;
+        process.stderr.write(`allstop: did not end within ${timeoutMs / 1_000} s: ${where}\n`);
+      }
       return { ...each, ...outcome, runtime: runtime.title };
     },
   );
