@@ -41,6 +41,16 @@ export const mutants = {
       },
     ],
   },
+  'any spare': {
+    what: 'any worker that nobody missed stands for a lost one',
+    changes: [
+      {
+        file: 'nats/coordinator/tasks.ts',
+        from: 'task.#spareSince >= since) continue;',
+        to: 'oldest !== undefined) continue;',
+      },
+    ],
+  },
   'two holders': {
     what: 'a run neither looks at the key again, nor hears of the one that has it',
     changes: [

@@ -171,4 +171,19 @@ export const stories = {
       { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 3_000, untilMs: 70_000 },
     ],
   },
+  'of two workers that may stand for a lost one, the older does': {
+    servers: 1,
+    replicas: 1,
+    steps: [
+      { ...node, at: 2_222, slots: 1 },
+      { kind: 'node', name: 'n4', at: 2_511, slots: 1 },
+      { kind: 'serverCrash', at: 10_120, name: 's1', ms: 10_239, wipes: false },
+      { kind: 'crash', at: 11_699, name: 'n4', ms: 573 },
+      { kind: 'crash', at: 14_590, name: 'n1', ms: 5_026 },
+      { kind: 'serverCrash', at: 27_804, name: 's1', ms: 4_461, wipes: false },
+      { kind: 'crash', at: 37_222, name: 'n4', ms: 550 },
+      program(1_928, { kind: 'hold', at: 0, untilMs: 68_046 }),
+      { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 6_483, untilMs: 68_046 },
+    ],
+  },
 };

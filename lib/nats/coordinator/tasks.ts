@@ -90,10 +90,20 @@ export class ClusterTask {
     if (this.#phase === 'left') this.#spareSince = performance.now();
   }
 
-  /** The node of this task may be there instead of that of `other`, which is lost. */
-  mayStandFor(other: ClusterTask): boolean {
-    if (other === this || other.job !== this.job) return false;
-    return this.#spareSince !== undefined && this.#spareSince >= other.#heardAt;
+  /**
+   * The node that is there instead of this one's, which is lost: the oldest, as a younger one may be
+   * there for a node that was heard later.
+   */
+  oldestSpare(tasks: readonly ClusterTask[]): ClusterTask | undefined {
+    let oldest: ClusterTask | undefined;
+    let since = Number.POSITIVE_INFINITY;
+    for (const task of tasks) {
+      if (task === this || task.job !== this.job || task.#spareSince === undefined) continue;
+      if (task.#spareSince < this.#heardAt || task.#spareSince >= since) continue;
+      oldest = task;
+      since = task.#spareSince;
+    }
+    return oldest;
   }
 
   /** The node of `spare` stands for the one that is lost here, and for no other. */
@@ -288,7 +298,7 @@ export class ClusterTasks {
     const { all } = this;
     for (const task of all) {
       if (task.phase !== 'lost') continue;
-      const spare = all.find((other) => other.mayStandFor(task));
+      const spare = task.oldestSpare(all);
       if (spare !== undefined) task.replacedBy(spare);
     }
   }
