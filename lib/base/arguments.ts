@@ -222,6 +222,7 @@ const OF_OTHERS: Readonly<Record<string, string>> = {
   filename: 'module',
   maxqueue: 'maxQueued',
   attempts: 'retries',
+  retry: 'retries',
   backoff: 'retryDelayMs',
   deadline: 'timeoutMs',
   highwatermark: 'capacity',

@@ -103,7 +103,7 @@ const isErrorClass = (value: unknown): value is ErrorClass =>
 /** Checks error types. @returns them as strings, which other threads and native code can compare */
 export function checkErrorTypes(name: string, errors: Iterable<ErrorClass | string>): string[] {
   if (!isIterable(errors))
-    throw invalidType(name, 'an iterable of error classes and strings', errors);
+    throw invalidType(name, 'an array, or another iterable, of error classes and strings', errors);
   return Array.from(errors, (error) => {
     if (typeof error === 'string' && error !== '') return error;
     const className = isErrorClass(error) ? nameOf(error) : undefined;

@@ -109,9 +109,15 @@ export function exportedFunction(exports: Exports, name: string): ExportedFuncti
   return functionAt(exports, name) ?? functionAt(moduleExports(exports), name);
 }
 
+/** A class, such as that of an error, is none: it cannot be called. */
+const isClass = (value: ExportedFunction): boolean => /^class\b/.test(String(value));
+
 export function functionNames(exports: Exports): string[] {
   const names = new Set([...Object.keys(exports), ...Object.keys(moduleExports(exports) ?? {})]);
-  return [...names].filter((name) => exportedFunction(exports, name) !== undefined);
+  return [...names].filter((name) => {
+    const found = exportedFunction(exports, name);
+    return found !== undefined && !isClass(found);
+  });
 }
 
 /** @throws TypeError: the module exports no function of this name */

@@ -149,7 +149,9 @@ describe('a CommonJS module of which Node does not find the names of the exports
 
 describe('the name of a function', () => {
   const refused = async (name: string): Promise<string> => {
-    const cluster = start(local(write({ 'main.mjs': 'export function square() {}' })));
+    const cluster = start(
+      local(write({ 'main.mjs': 'export function square() {}\nexport class Odd {}' })),
+    );
     await cluster.ready();
     const error = await errorOf(cluster.run(name));
     expect(error).toBeInstanceOf(TypeError);
