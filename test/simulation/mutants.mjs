@@ -51,6 +51,16 @@ export const mutants = {
       },
     ],
   },
+  'late letters': {
+    what: 'what comes late of a dead worker counts as a sign of life',
+    changes: [
+      {
+        file: 'nats/coordinator/tasks.ts',
+        from: 'this.#session?.contact.livedAt',
+        to: 'this.#session?.contact.heardAt',
+      },
+    ],
+  },
   'two holders': {
     what: 'a run neither looks at the key again, nor hears of the one that has it',
     changes: [

@@ -186,4 +186,15 @@ export const stories = {
       { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 6_483, untilMs: 68_046 },
     ],
   },
+  'what a dead worker had sent arrives late, and is no sign of life': {
+    ...three,
+    seed: '300311',
+    steps: [
+      { kind: 'node', name: 'n3', at: 2_812, slots: 1 },
+      { kind: 'cut', at: 25_016, from: 'n3', to: 's3', isOneWay: false, ms: 21_716 },
+      { kind: 'crash', at: 39_236, name: 'n3', ms: 2_295 },
+      program(1_009, { kind: 'calls', at: 17_538, count: 6, ms: 4_000, everyMs: 1_000 }),
+      { kind: 'doctor', name: 'doc', at: 4_000, everyMs: 4_417, untilMs: 76_732 },
+    ],
+  },
 };

@@ -33,6 +33,7 @@ export class Contact {
   #heardAt: number = performance.now();
   /** When the last probe was sent; 'out': it is on its way. */
   #probe: number | 'out' = 0;
+  #livedAt: number = performance.now();
   #health: NodeHealth | undefined;
 
   get isThere(): boolean {
@@ -51,6 +52,14 @@ export class Contact {
   /** When (performance.now()) the node has given the last sign of life. */
   get heardAt(): number {
     return this.#heardAt;
+  }
+
+  /**
+   * When the last probe was sent that had a reply: the node lived then. What is heard of it may have
+   * been on its way for long.
+   */
+  get livedAt(): number {
+    return this.#livedAt;
   }
 
   /** What the last reply to a probe has told. */
@@ -80,7 +89,8 @@ export class Contact {
     this.#probe = sentAt;
   }
 
-  replied(health: NodeHealth): void {
+  replied(health: NodeHealth, sentAt: number): void {
+    this.#livedAt = sentAt;
     this.#health = health;
   }
 

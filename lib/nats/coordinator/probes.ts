@@ -114,7 +114,7 @@ export class Probes {
         // While this thread computed, the reply may have waited here.
         const ownMs = this.#heldUpMs - heldUpMs;
         const roundTripMs = Math.max(0, performance.now() - sentAt - ownMs);
-        contact.replied({ roundTripMs, ...reply.vitals });
+        contact.replied({ roundTripMs, ...reply.vitals }, sentAt);
         this.#listener.onReply(session, reply);
       }
     } catch (error) {

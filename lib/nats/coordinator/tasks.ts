@@ -51,8 +51,8 @@ export class ClusterTask {
    * end, may be there instead of another, whose end is not known yet.
    */
   #spareSince: number | undefined;
-  /** When the last node was heard last. */
-  #heardAt = 0;
+  /** When the last node is known to have lived. */
+  #livedAt = 0;
 
   constructor(job: Job, index: number, workerStart: WorkerStart, address?: string) {
     this.job = job;
@@ -92,14 +92,14 @@ export class ClusterTask {
 
   /**
    * The node that is there instead of this one's, which is lost: the oldest, as a younger one may be
-   * there for a node that was heard later.
+   * there for one that lived longer.
    */
   oldestSpare(tasks: readonly ClusterTask[]): ClusterTask | undefined {
     let oldest: ClusterTask | undefined;
     let since = Number.POSITIVE_INFINITY;
     for (const task of tasks) {
       if (task === this || task.job !== this.job || task.#spareSince === undefined) continue;
-      if (task.#spareSince < this.#heardAt || task.#spareSince >= since) continue;
+      if (task.#spareSince < this.#livedAt || task.#spareSince >= since) continue;
       oldest = task;
       since = task.#spareSince;
     }
@@ -119,7 +119,7 @@ export class ClusterTask {
   endSession(isLost: boolean): void {
     this.#completed += this.#session?.calls.completed ?? 0;
     this.#restarts += (this.#session?.status.restarts ?? 0) + (isLost ? 1 : 0);
-    this.#heardAt = this.#session?.contact.heardAt ?? 0;
+    this.#livedAt = this.#session?.contact.livedAt ?? 0;
     this.#session = undefined;
   }
 
