@@ -6,7 +6,7 @@
 import { begin, history, tell } from './history.mjs';
 import { JetStream } from './jetstream.mjs';
 import { remember } from './memory.mjs';
-import { Network, useNetwork } from './network.mjs';
+import { Network, useNetwork, useSockets } from './network.mjs';
 import { runProgram } from './program.mjs';
 import { Server } from './server.mjs';
 import { Place, randomOf, VirtualTime } from './time.mjs';
@@ -384,7 +384,7 @@ export async function simulate(plan) {
   nuid.reset();
   begin(time);
   const scene = new Scene(plan);
-  const restore = useNetwork(scene.network, () => time.place);
+  const restore = [useNetwork, useSockets].map((use) => use(scene.network, () => time.place));
   let error;
   for (const step of plan.steps) time.later(step.at, () => scene.do(step));
   const calm = calmOf(plan);
@@ -396,7 +396,7 @@ export async function simulate(plan) {
     tell('unfinished', { error: caught.message });
   }
   tell('over', scene.sizes);
-  restore();
+  for (const each of restore) each();
   Machine.forget();
   threadsEnd();
   return { history: history(), error, events: time.events, ms: time.ms };

@@ -5,7 +5,9 @@
  */
 
 import { Buffer } from 'node:buffer';
-import { createRequire } from 'node:module';
+import { EventEmitter } from 'node:events';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
+import net from 'node:net';
 import { dirname, join } from 'node:path';
 
 const require = createRequire(import.meta.url);
@@ -18,6 +20,8 @@ class Way {
   #clock;
   #random;
   #held = [];
+  /** What is on its way, in the order in which it arrives: times of arrival are not exact. */
+  #coming = [];
   /** When the last thing that was sent arrives. */
   #busyUntil = 0;
 
@@ -36,9 +40,11 @@ class Way {
     const now = this.#clock.now();
     const ms = this.latencyMs * (0.5 + this.#random()) + bytes / this.bytesPerMs;
     this.#busyUntil = Math.max(this.#busyUntil, now + ms);
+    this.#coming.push([bytes, arrive]);
     this.#clock.later(this.#busyUntil - now, () => {
-      if (this.isOpen) arrive();
-      else this.#held.push([bytes, arrive]);
+      const first = this.#coming.shift();
+      if (this.isOpen) first[1]();
+      else this.#held.push(first);
     });
   }
 
@@ -295,6 +301,59 @@ export const transportOf = (network, placeOf, { errors, deferred }) =>
       this.#over.resolve(this.closeError);
     }
   };
+
+/** What the package dials by itself, to learn why the client has failed. */
+const socketOf = (network, placeOf) =>
+  class SimulatedSocket extends EventEmitter {
+    #connection;
+    #isOver = false;
+
+    connect({ host, port }) {
+      const onData = (bytes) => {
+        if (!this.#isOver) this.emit('data', Buffer.from(bytes).toString('latin1'));
+      };
+      const listener = { onData, onClose: () => this.destroy() };
+      dial(network, placeOf(), `${host}:${port}`, listener, (error, open) => {
+        if (this.#isOver) return;
+        if (error !== undefined) {
+          this.destroy(error);
+          return;
+        }
+        this.#connection = open();
+        this.emit('connect');
+      });
+      return this;
+    }
+
+    setEncoding() {
+      return this;
+    }
+
+    write(text) {
+      this.#connection?.send(Buffer.from(text));
+    }
+
+    destroy(error) {
+      if (this.#isOver) return;
+      this.#isOver = true;
+      this.#connection?.close();
+      queueMicrotask(() => {
+        if (error !== undefined) this.emit('error', error);
+        this.emit('close');
+      });
+    }
+  };
+
+/** From now on sockets of this process connect through `network`. @returns what undoes that */
+export function useSockets(network, placeOf) {
+  const { Socket } = net;
+  const become = (made) => {
+    net.Socket = made;
+    syncBuiltinESMExports();
+  };
+  become(socketOf(network, placeOf));
+  return () => become(Socket);
+}
 
 /**
  * From now on the official client of this process connects through `network`.

@@ -9,6 +9,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import crypto, { createHash } from 'node:crypto';
+import dns from 'node:dns/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import perfHooks from 'node:perf_hooks';
@@ -370,6 +371,7 @@ export class VirtualTime {
 
     Object.defineProperty(process, 'pid', { get: () => time.place.pid });
     os.hostname = () => time.place.host;
+    dns.lookup = async (host) => [{ address: host, family: 4 }];
     os.networkInterfaces = () => ({});
     os.availableParallelism = () => 2;
     os.loadavg = () => [0, 0, 0];
