@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 const root = resolve(import.meta.dirname, '../..');
 
 function hashOfLib(mutant) {
-  const hash = createHash('sha256').update(JSON.stringify(mutant ?? null));
+  const hash = createHash('sha256').update(JSON.stringify([RESTART, mutant]));
   const files = readdirSync(join(root, 'lib'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
@@ -16,6 +16,14 @@ function hashOfLib(mutant) {
   for (const file of files.toSorted()) hash.update(file).update(readFileSync(file));
   return hash.digest('hex').slice(0, 16);
 }
+
+/** Ids of calls begin anew with each seed: their length is that of messages. */
+const RESTART = {
+  file: 'pool/queue/call.ts',
+  from: 'let lastId = 0;',
+  to: `let lastId = 0;
+    globalThis[Symbol.for('allstop:simulation:restart')] = () => { lastId = 0; };`,
+};
 
 /**
  * @param mutant - { file, from, to }[]: texts of files in lib/ that are replaced
@@ -26,7 +34,7 @@ export async function build(mutant) {
   const file = join(folder, `${hashOfLib(mutant)}.mjs`);
   if (existsSync(file)) return pathToFileURL(file);
   const { rolldown } = await import('rolldown');
-  const left = new Set(mutant ?? []);
+  const left = new Set([RESTART, ...(mutant ?? [])]);
   const plant = {
     name: 'plant',
     transform(code, id) {

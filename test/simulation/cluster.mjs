@@ -382,6 +382,7 @@ function worksMs(plan) {
 export async function simulate(plan) {
   time.reset(plan.seed);
   nuid.reset();
+  globalThis[Symbol.for('allstop:simulation:restart')]();
   begin(time);
   const scene = new Scene(plan);
   const restore = [useNetwork, useSockets].map((use) => use(scene.network, () => time.place));
