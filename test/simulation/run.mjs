@@ -4,7 +4,7 @@
  *   node test/simulation/run.mjs                             50 seeds, from 1 on
  *   node test/simulation/run.mjs --seeds N --seed S          N seeds, from S on
  *   node test/simulation/run.mjs --seed S --show             the history of one seed
- *   node test/simulation/run.mjs --story NAME                one plan of stories.mjs
+ *   node test/simulation/run.mjs --story NAME                one plan of stories.mjs; all: each
  *   node test/simulation/run.mjs --mutants                   which story or seed finds each planted fault
  *   node test/simulation/run.mjs --mutants --mutant NAME     which finds this one
  *   node test/simulation/run.mjs --mutants --seeds-only      which seed does, without the stories
@@ -100,7 +100,9 @@ async function runSeeds() {
   const began = performance.now();
   const wrong = [];
   let virtualMs = 0;
-  const seeds = values.story === undefined ? seedsFrom(first, count) : [first];
+  const isNamed = values.story !== undefined;
+  const named = values.story === 'all' ? Object.keys(stories) : [first];
+  const seeds = isNamed ? named : seedsFrom(first, count);
   const onResult = (result) => {
     virtualMs += result.ms;
     if (result.violations.length > 0) wrong.push(result);
@@ -118,12 +120,12 @@ async function runSeeds() {
     for (const step of plan.steps) console.log(`  ${JSON.stringify(step)}`);
     console.log('Its history:');
     console.log(story.map((line) => `  ${line}`).join('\n'));
-    const which = values.story === undefined ? '--seed' : '--story';
+    const which = isNamed ? '--story' : '--seed';
     console.log(`Again: node test/simulation/run.mjs ${which} '${seed}' --show`);
   }
   const seconds = ((performance.now() - began) / 1_000).toFixed(1);
   console.log(
-    `${count} seeds, ${(virtualMs / 3_600_000).toFixed(1)} hours of the cluster in ${seconds} s: ${wrong.length} with violations`,
+    `${seeds.length} ${isNamed ? 'stories' : 'seeds'}, ${(virtualMs / 3_600_000).toFixed(1)} hours of the cluster in ${seconds} s: ${wrong.length} with violations`,
   );
   if (wrong.length > 0) process.exitCode = 1;
 }
