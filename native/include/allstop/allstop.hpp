@@ -134,13 +134,18 @@ ALLSTOP_HPP_CATCHES_UNWINDING void RunThread(ThreadToken token,
 #endif
   } catch (...) {
     if (!coord) std::terminate();  // the error would reach nobody
-    function.reset();
+    struct Context {
+      ThreadToken& token;
+      std::unique_ptr<Function>& function;
+    } context{token, function};
     ReportCaught(
         coord,
-        [](void* ended, const allstop_error& error) {
-          DoneWith(*static_cast<ThreadToken*>(ended), error);
+        [](void* opaque, const allstop_error& error) {
+          auto& own = *static_cast<Context*>(opaque);
+          own.function.reset();  // not before: what() may read a capture
+          DoneWith(own.token, error);
         },
-        &token);
+        &context);
   }
 #else
   const Unrecorded unrecorded = CallOnThread(*function, coord);

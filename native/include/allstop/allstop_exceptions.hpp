@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -86,8 +87,9 @@ inline DescribeForeign describe_foreign = nullptr;
 // Call in a catch block, with `outer` null. Calls `report(context, outermost)`, where
 // `outermost` describes the caught exception, and its `cause` chain describes the exceptions
 // nested in it. Works by recursion, each nested exception in a catch block of its own, so that
-// the texts stay valid until `report` has returned. Allocates nothing of its own, but for an error
-// of JavaScript: the exception may be std::bad_alloc.
+// the texts stay valid until `report` has returned, also if it destroys the function that has
+// thrown: what() may be a text in a capture. Needs no memory, but says less without: the exception
+// may be std::bad_alloc. A frame is small, since a thread of musl has a stack of 128 KB.
 inline void DescribeCaught(const Coordinator& coord, allstop_error& outermost, allstop_error* outer,
                            int max_causes, Report report, void* context) {
   allstop_error inner = {};
@@ -117,18 +119,26 @@ inline void DescribeCaught(const Coordinator& coord, allstop_error& outermost, a
     error = *fields.emplace(caught).get();
     if (error.id.size == 0) error.id = fresh;
   };
-  std::string encoded;
+  std::string kept;
+  const auto keep = [&](std::string_view text) {
+    try {
+      kept = text;
+      error.message = view::Of(kept);
+    } catch (const std::bad_alloc&) {
+      error.message = allstop_str("there was no memory for the text of the exception");
+    }
+  };
   try {
-    if (describe_foreign == nullptr || !describe_foreign(coord, error, encoded)) throw;
+    if (describe_foreign == nullptr || !describe_foreign(coord, error, kept)) throw;
   } catch (const StopError& caught) {
     take(caught.error());
   } catch (const Error& caught) {
     take(caught);
   } catch (const std::system_error& caught) {
-    error.message = allstop_str(caught.what());
+    keep(caught.what());
     error.error_number = ErrnoOf(caught.code());
   } catch (const std::exception& caught) {
-    error.message = allstop_str(caught.what());
+    keep(caught.what());
   } catch (int value) {
     print("%d", value);
   } catch (unsigned value) {
@@ -146,9 +156,9 @@ inline void DescribeCaught(const Coordinator& coord, allstop_error& outermost, a
   } catch (const std::string& text) {
     error.message = view::Of(text);
   } catch (const std::string_view& text) {
-    error.message = {text.data(), text.size()};
+    keep(text);
   } catch (const char* text) {  // a char*, and nullptr, too
-    error.message = allstop_str(text != nullptr ? text : "a null pointer");
+    keep(text != nullptr ? text : "a null pointer");
   } catch (...) {
     error.message = allstop_str("not a std::exception");
   }

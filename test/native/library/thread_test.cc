@@ -2,10 +2,17 @@
 // StopCallback.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_bounded_queue.hpp>
+#include <allstop/allstop_looper.hpp>
+#include <allstop/allstop_queue_runner.hpp>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "record.h"
@@ -64,6 +71,66 @@ TEST(ThreadTest, AThrownTextIsTheMessage) {
   const Record zero = thrown([] { throw std::string("a\0b", 3); });
   EXPECT_EQ(zero.message, std::string("a\0b", 3));
   EXPECT_EQ(thrown([] { throw static_cast<const char*>(nullptr); }).message, "a null pointer");
+}
+
+// A text that lives as long as a capture: it is overwritten when the function is destroyed.
+struct CapturedText {
+  CapturedText() { shared = "a text that is too long for a small string"; }
+  CapturedText(const CapturedText&) = delete;
+  CapturedText& operator=(const CapturedText&) = delete;
+  ~CapturedText() { std::fill(shared.begin(), shared.end(), '!'); }
+
+  static std::string shared;
+};
+std::string CapturedText::shared;
+
+struct ReadsCapture : std::exception {
+  const char* what() const noexcept override { return CapturedText::shared.c_str(); }
+};
+
+// The error of a thread that calls `fail`, and whose function owns the text that `fail` throws.
+Error ErrorOfCapture(void (*fail)()) {
+  const Coordinator coord = Coordinator::Create();
+  Thread(coord, "thrower", [fail, text = std::make_unique<CapturedText>()] { fail(); }).Join();
+  return *coord.FirstError();
+}
+
+TEST(ThreadTest, WhatItThrowsMayReadACapture) {
+  const std::string text = "a text that is too long for a small string";
+  EXPECT_EQ(ErrorOfCapture([] { throw CapturedText::shared.c_str(); }).message, text);
+  EXPECT_EQ(ErrorOfCapture([] { throw std::string_view(CapturedText::shared); }).message, text);
+  EXPECT_EQ(ErrorOfCapture([] { throw ReadsCapture(); }).message, text);
+  const Error outer = ErrorOfCapture([] {
+    try {
+      throw ReadsCapture();
+    } catch (...) {
+      std::throw_with_nested(std::runtime_error("outer"));
+    }
+  });
+  ASSERT_NE(outer.cause, nullptr);
+  EXPECT_EQ(outer.cause->message, text);
+}
+
+TEST(ThreadTest, WhatALooperOrAnOpThrowsMayReadACapture) {
+  const Coordinator coord = Coordinator::Create();
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK);  // so that the end of the thread reports the errors
+  LooperOptions options;
+  options.start_loop = [text = std::make_shared<CapturedText>()] { throw ReadsCapture(); };
+  LooperThread::Loop(
+      coord, Milliseconds(1), [] {}, std::move(options))
+      .Join();
+  const auto run = [text = std::make_shared<CapturedText>()] { throw ReadsCapture(); };
+  LooperThread::Loop(coord, Milliseconds(1), run).Join();
+  std::unique_ptr<QueueRunner> runner;
+  const auto op = [text = std::make_shared<CapturedText>()](const BoundedQueue&) -> Status {
+    throw ReadsCapture();
+  };
+  EXPECT_TRUE(QueueRunner::New(BoundedQueue(coord, 1), {op}, {}, coord, &runner).ok());
+  EXPECT_TRUE(runner->Start().ok());
+  EXPECT_FALSE(runner->Join().ok());
+  const auto errors = coord.SuppressedErrors();
+  ASSERT_EQ(errors.size(), 3u);
+  for (const Error& each : errors) EXPECT_EQ(each.message[0], 'a');
 }
 
 TEST(ThreadTest, TakesTheFieldsOfAThrownError) {
