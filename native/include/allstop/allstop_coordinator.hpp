@@ -54,22 +54,27 @@ inline std::string ToString(allstop_string text) {
   return text.data ? std::string(text.data, text.size) : std::string();
 }
 
+/// An error without its causes. Valid as long as the Error.
+inline allstop_error WithoutCauses(const Error& error) noexcept {
+  return {sizeof(allstop_error),
+          0,
+          Of(error.name),
+          Of(error.message),
+          Of(error.code),
+          Of(error.stack),
+          Of(error.native_type),
+          Of(error.id),
+          nullptr,
+          {}};
+}
+
 /// An error and its causes as a chain of allstop_error. Valid as long as the Error.
 class ErrorView {
  public:
   explicit ErrorView(const Error& error) noexcept {
     std::size_t size = 0;
     for (const Error* each = &error; each && size < chain_.size(); each = each->cause.get()) {
-      chain_[size++] = {sizeof(allstop_error),
-                        0,
-                        Of(each->name),
-                        Of(each->message),
-                        Of(each->code),
-                        Of(each->stack),
-                        Of(each->native_type),
-                        Of(each->id),
-                        nullptr,
-                        {}};
+      chain_[size++] = WithoutCauses(*each);
       if (size > 1) chain_[size - 2].cause = &chain_[size - 1];
     }
   }

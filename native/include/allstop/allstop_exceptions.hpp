@@ -108,7 +108,7 @@ inline void DescribeCaught(const Coordinator& coord, allstop_error& outermost, a
       type ? abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr) : nullptr, &std::free);
   if (type) error.native_type = allstop_str(demangled ? demangled.get() : type->name());
 #endif
-  std::optional<view::ErrorView> fields;
+  std::unique_ptr<const view::ErrorView> fields;
   char number[32];
   const auto print = [&](const char* format, auto value) {
     error.message = {
@@ -116,7 +116,8 @@ inline void DescribeCaught(const Coordinator& coord, allstop_error& outermost, a
   };
   const auto take = [&](const Error& caught) {
     const allstop_string fresh = error.id;
-    error = *fields.emplace(caught).get();
+    fields.reset(new (std::nothrow) view::ErrorView(caught));
+    error = fields ? *fields->get() : view::WithoutCauses(caught);
     if (error.id.size == 0) error.id = fresh;
   };
   std::string kept;

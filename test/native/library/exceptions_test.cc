@@ -6,6 +6,7 @@
 #include <allstop/allstop_looper.hpp>
 #include <allstop/allstop_queue_runner.hpp>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -218,6 +219,25 @@ TEST(NestedExceptionTest, TheWholeChainIsReported) {
 
 TEST(NestedExceptionTest, ALongChainEndsWhereARecordEnds) {
   EXPECT_EQ(Causes([] { FailDeeply(100); }).size(), 33u);
+}
+
+// musl gives a thread 128 KB.
+TEST(NestedExceptionTest, ALongChainNeedsLittleOfTheStack) {
+  std::uintptr_t used = 0;
+  try {
+    FailDeeply(100);
+  } catch (...) {
+    allstop_error error = {};
+    used = reinterpret_cast<std::uintptr_t>(&error);
+    internal::DescribeCaught(
+        Coordinator(), error, nullptr, ALLSTOP_MAX_CAUSES,
+        [](void* context, const allstop_error&) {
+          auto& from = *static_cast<std::uintptr_t*>(context);
+          from -= reinterpret_cast<std::uintptr_t>(&context);
+        },
+        &used);
+  }
+  EXPECT_LT(used, 100'000u);
 }
 
 TEST(NestedExceptionTest, TheCauseOfAnObjectThatIsNoStdExceptionIsReportedToo) {
