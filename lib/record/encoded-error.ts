@@ -36,6 +36,7 @@ const TAG = {
   cause: 9,
   echo: 10,
   abortEcho: 11,
+  errno: 12,
 };
 
 type Header = {
@@ -45,6 +46,8 @@ type Header = {
   code: string;
   stack: string;
   nativeType: string;
+  /** Of an error of native code, which alone writes it; 0: it has none. */
+  errno: number;
   chain: string[];
   /**
    * The encoded cause. Beside a graph, which has the causes too, it is for native code alone, and
@@ -102,6 +105,7 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     code: '',
     stack: '',
     nativeType: '',
+    errno: 0,
     chain: [],
   };
   let graph: Uint8Array | undefined;
@@ -124,6 +128,7 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     else if (tag === TAG.nativeType) header.nativeType = textIn(value);
     else if (tag === TAG.js) graph = value;
     else if (tag === TAG.cause) header.cause = value;
+    else if (tag === TAG.errno && value.length === 4) header.errno = value.readUInt32LE();
   }
   if (header.id === '') throw new TypeError('Encoded error without an id');
   return { header, graph };
@@ -137,6 +142,7 @@ function headerOf(id: string, value: unknown): Header {
     code: '',
     stack: '',
     nativeType: '',
+    errno: 0,
     chain: [],
   };
   if (!isObject(value)) return header;
@@ -175,9 +181,11 @@ export function encode(value: unknown): { carried: Carried; bytes: Uint8Array } 
   return { carried, bytes: writeFields(header, graph) };
 }
 
-/** Node's `errno` of a system error with this code: a negative number. */
-function errnoOf(code: string): number | undefined {
-  if (!/^E[A-Z\d]+$/.test(code)) return undefined;
+/** Node's `errno` of a system error of native code: a negative number. */
+function errnoOf({ errno: number, code, nativeType }: Header): number | undefined {
+  if (number !== 0) return -number;
+  // A record keeps only the code: an error that is reported again has no number.
+  if (nativeType === '' || !/^E[A-Z\d]+$/.test(code)) return undefined;
   const { errno }: { errno: Record<string, number> } =
     process.getBuiltinModule('node:os').constants;
   return errno[code] === undefined ? undefined : -errno[code];
@@ -195,7 +203,7 @@ function nativeError(header: Header): Error {
   if (error instanceof AggregateError) define(error, 'errors', [], false); // it always has them
   if (code !== '' && codeOf(error) !== code) define(error, 'code', code);
   if (nativeType !== '') define(error, 'nativeType', nativeType);
-  const errno = nativeType === '' ? undefined : errnoOf(code);
+  const errno = errnoOf(header);
   if (errno !== undefined) define(error, 'errno', errno);
   const title = nativeType === '' ? name : `${name} [${nativeType}]`;
   const frames = header.stack === '' ? '    at a native thread' : header.stack;

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -100,7 +101,9 @@ core::ErrorFields ToFields(const allstop_error& given,
   fields.code = ToString(error.code);
   fields.stack = ToString(error.stack);
   fields.native_type = ToString(error.native_type);
-  if (fields.code.empty()) fields.code = core::ErrnoName(static_cast<int>(error.error_number));
+  // A number that is no int is no errno.
+  if (error.error_number <= INT32_MAX) fields.error_number = error.error_number;
+  if (fields.code.empty()) fields.code = core::ErrnoName(static_cast<int>(fields.error_number));
   if (error.cause != nullptr && error.cause->size >= kSmallestStruct && max_causes > 0) {
     fields.cause = DecodeWhole(Read(*error.cause));
     if (!fields.cause) {

@@ -16,9 +16,23 @@ constexpr std::size_t kLengthSize = 4;
 
 constexpr std::size_t kMaxLength = std::numeric_limits<std::uint32_t>::max();
 
+std::string Uint32(std::size_t value) {
+  std::string bytes;
+  for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<char>(value >> shift));
+  return bytes;
+}
+
+std::uint32_t ReadUint32(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < kLengthSize; ++i) {
+    value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  }
+  return value;
+}
+
 // Calls `visit(tag, value)` for each field that is written, apart from the cause.
 template <typename Visit>
-void EachText(const ErrorFields& fields, Visit visit) {
+void EachField(const ErrorFields& fields, Visit visit) {
   visit(EncodedError::kId, fields.id);
   if (!fields.name.empty()) visit(EncodedError::kName, fields.name);
   visit(EncodedError::kMessage, fields.message);
@@ -26,12 +40,13 @@ void EachText(const ErrorFields& fields, Visit visit) {
   if (!fields.stack.empty()) visit(EncodedError::kStack, fields.stack);
   for (const std::string& type : fields.chain) visit(EncodedError::kChain, type);
   if (!fields.native_type.empty()) visit(EncodedError::kNativeType, fields.native_type);
+  if (fields.error_number != 0) visit(EncodedError::kErrno, Uint32(fields.error_number));
 }
 
 // The number of bytes that EncodedError::Write appends, at most.
 std::size_t SizeOf(const ErrorFields& fields) {
   std::size_t size = kHeaderSize;
-  EachText(fields, [&](EncodedError::Tag, const std::string& value) {
+  EachField(fields, [&](EncodedError::Tag, const std::string& value) {
     size += 1 + kLengthSize + value.size();
   });
   if (fields.cause) {
@@ -39,20 +54,6 @@ std::size_t SizeOf(const ErrorFields& fields) {
     size += 1 + kLengthSize + (bytes.empty() ? SizeOf(fields.cause->fields()) : bytes.size());
   }
   return size;
-}
-
-std::string Length(std::size_t length) {
-  std::string bytes;
-  for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<char>(length >> shift));
-  return bytes;
-}
-
-std::uint32_t ReadLength(std::string_view bytes) {
-  std::uint32_t length = 0;
-  for (std::size_t i = 0; i < kLengthSize; ++i) {
-    length |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
-  }
-  return length;
 }
 
 }  // namespace
@@ -69,6 +70,9 @@ void EncodedError::Assign(ErrorFields& fields, std::uint8_t tag, std::string_vie
     case kNativeType: fields.native_type = value; break;
     case kEcho: fields.echo_ids.emplace_back(value); break;
     case kAbortEcho: fields.abort_echo_ids.emplace_back(value); break;
+    case kErrno:
+      if (value.size() == kLengthSize) fields.error_number = ReadUint32(value);
+      break;
     case kCause:
       if (max_causes > 0) {
         auto cause = Read(value, max_causes - 1);
@@ -89,7 +93,7 @@ std::optional<ErrorFields> EncodedError::Read(std::string_view bytes, int max_ca
   while (!bytes.empty()) {
     if (bytes.size() < 1 + kLengthSize) return std::nullopt;
     const auto tag = static_cast<std::uint8_t>(bytes[0]);
-    const std::uint32_t length = ReadLength(bytes.substr(1));
+    const std::uint32_t length = ReadUint32(bytes.substr(1));
     bytes.remove_prefix(1 + kLengthSize);
     if (bytes.size() < length) return std::nullopt;
     Assign(fields, tag, bytes.substr(0, length), max_causes);
@@ -122,15 +126,15 @@ std::shared_ptr<const EncodedError> EncodedError::MakeCause(ErrorFields fields) 
 void EncodedError::Write(const ErrorFields& fields, std::string& bytes) {
   bytes.append(kMagic);
   bytes.push_back(static_cast<char>(kVersion));
-  EachText(fields, [&](Tag tag, const std::string& value) {
+  EachField(fields, [&](Tag tag, const std::string& value) {
     const std::size_t length = std::min(value.size(), kMaxLength);
     bytes.push_back(static_cast<char>(tag));
-    bytes.append(Length(length)).append(value, 0, length);
+    bytes.append(Uint32(length)).append(value, 0, length);
   });
   if (!fields.cause) return;
   const std::size_t at = bytes.size();
   bytes.push_back(static_cast<char>(kCause));
-  bytes.append(Length(0));
+  bytes.append(Uint32(0));
   const std::size_t from = bytes.size();
   if (fields.cause->bytes().empty()) {
     Write(fields.cause->fields(), bytes);
@@ -141,7 +145,7 @@ void EncodedError::Write(const ErrorFields& fields, std::string& bytes) {
   if (length > kMaxLength) {  // without its end it could not be read
     bytes.resize(at);
   } else {
-    bytes.replace(at + 1, kLengthSize, Length(length));
+    bytes.replace(at + 1, kLengthSize, Uint32(length));
   }
 }
 

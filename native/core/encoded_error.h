@@ -34,6 +34,7 @@ struct ErrorFields {
   std::string code;     // JavaScript's `code`, as text
   std::string stack;
   std::string native_type;         // the demangled type of an error thrown in C++
+  std::uint32_t error_number = 0;  // the errno of an error of native code; 0: it has none
   std::vector<std::string> chain;  // constructor names, the most derived first
   std::shared_ptr<const EncodedError> cause;
   // StopRequest::echo_ids and abort_echo_ids beside the error's own id: only in bytes that
@@ -60,6 +61,7 @@ class EncodedError {
     kCause = 9,       // a whole encoded error
     kEcho = 10,       // once for each id
     kAbortEcho = 11,  // once for each id, which is also a kEcho
+    kErrno = 12,      // a u32le, only in an error of native code
   };
   static constexpr std::uint8_t kVersion = 1;
   static constexpr int kMaxCauses = 32;  // the depth of causes; deeper ones are left out

@@ -77,8 +77,50 @@ const char* ErrnoName(int number) {
 #ifdef EDQUOT
       {EDQUOT, "EDQUOT"},
 #endif
+#ifdef EHOSTDOWN
+      {EHOSTDOWN, "EHOSTDOWN"},
+#endif
+#ifdef EIDRM
+      {EIDRM, "EIDRM"},
+#endif
+#ifdef EMULTIHOP
+      {EMULTIHOP, "EMULTIHOP"},
+#endif
+#ifdef ENODATA
+      {ENODATA, "ENODATA"},
+#endif
+#ifdef ENOLINK
+      {ENOLINK, "ENOLINK"},
+#endif
+#ifdef ENOMSG
+      {ENOMSG, "ENOMSG"},
+#endif
+#ifdef ENOSR
+      {ENOSR, "ENOSR"},
+#endif
+#ifdef ENOSTR
+      {ENOSTR, "ENOSTR"},
+#endif
+#ifdef ENOTSUP
+      {ENOTSUP, "ENOTSUP"},
+#endif
+#ifdef EREMOTEIO
+      {EREMOTEIO, "EREMOTEIO"},
+#endif
+#ifdef ESHUTDOWN
+      {ESHUTDOWN, "ESHUTDOWN"},
+#endif
+#ifdef ESOCKTNOSUPPORT
+      {ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"},
+#endif
 #ifdef ESTALE
       {ESTALE, "ESTALE"},
+#endif
+#ifdef ETIME
+      {ETIME, "ETIME"},
+#endif
+#ifdef EUNATCH
+      {EUNATCH, "EUNATCH"},
 #endif
   };
   for (const auto& [errno_of, name] : kNames) {

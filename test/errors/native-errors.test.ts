@@ -1,5 +1,7 @@
 /** Errors that native threads report by name, as addons in any language do. */
 
+import { constants } from 'node:os';
+import { getSystemErrorMap } from 'node:util';
 import * as allstop from 'allstop';
 import { AllstopError, Coordinator, NativeError, type StragglersError } from 'allstop';
 import { describe, expect, it } from 'vitest';
@@ -46,6 +48,39 @@ describe('an error of a native thread', () => {
     const error = reported('RangeError')?.error;
     expect(error).toBeInstanceOf(RangeError);
     expect(error).not.toHaveProperty('code');
+  });
+
+  const failed = (operation: string, errno: number) => {
+    const coord = new Coordinator();
+    addon.call(coord, operation, `${errno}`);
+    return coord.stopRecord?.error;
+  };
+
+  it.each(Object.entries(constants.errno))("has Node's code and errno of %s", (name, errno) => {
+    const error = failed('systemError', errno) as NodeJS.ErrnoException;
+    expect(error.errno).toBe(-errno);
+    // Some names are synonyms: EWOULDBLOCK is EAGAIN.
+    expect(constants.errno[error.code as keyof typeof constants.errno], name).toBe(errno);
+  });
+
+  it('has the code and errno of a number that only libuv knows, or nobody', () => {
+    const [shutdown] = [...getSystemErrorMap()].find(([, [name]]) => name === 'ESHUTDOWN') ?? [0];
+    expect(failed('systemError', -shutdown)).toMatchObject({ code: 'ESHUTDOWN', errno: shutdown });
+    expect(failed('systemError', 9999)).toMatchObject({
+      code: 'ERR_ALLSTOP_NATIVE',
+      errno: -9999,
+    });
+  });
+
+  it('has its errno beside a code of its own, in each class, also as an error of C', () => {
+    const { ENOENT } = constants.errno;
+    const expected = { code: 'ECUSTOM', errno: -ENOENT };
+    expect(failed('errno', ENOENT)).toMatchObject(expected);
+    expect(failed('errnoOfTypeError', ENOENT)).toBeInstanceOf(TypeError);
+    expect(failed('errnoOfTypeError', ENOENT)).toMatchObject(expected);
+    for (const none of [0, 2 ** 32 - 1]) {
+      expect(failed('errno', none)).not.toHaveProperty('errno');
+    }
   });
 });
 

@@ -32,6 +32,7 @@ ErrorFields Full() {
   fields.code = "ERR_X";
   fields.stack = "TypeError\n  at f\n  at g";
   fields.native_type = "std::invalid_argument";
+  fields.error_number = 61;
   fields.chain = {"MyError", "TypeError", "Error"};
   return fields;
 }
@@ -43,6 +44,7 @@ void ExpectSame(const ErrorFields& a, const ErrorFields& b) {
   EXPECT_EQ(a.code, b.code);
   EXPECT_EQ(a.stack, b.stack);
   EXPECT_EQ(a.native_type, b.native_type);
+  EXPECT_EQ(a.error_number, b.error_number);
   EXPECT_EQ(a.chain, b.chain);
 }
 
@@ -80,6 +82,7 @@ TEST(EncodedErrorTest, TheEncodingIsFixed) {
   fields.id = "w.1";
   fields.name = "E";
   fields.message = "m";
+  fields.error_number = 61;
   fields.chain = {"E"};
   EXPECT_EQ(EncodedError::Encode(fields)->bytes(),
             "ASE\x01"
@@ -88,7 +91,8 @@ TEST(EncodedErrorTest, TheEncodingIsFixed) {
             "E"
             "\x03\x01\x00\x00\x00m"
             "\x06\x01\x00\x00\x00"
-            "E"s);
+            "E"
+            "\x0c\x04\x00\x00\x00\x3d\x00\x00\x00"s);
 }
 
 TEST(EncodedErrorTest, CausesAreWrittenAndReadWhetherTheyHaveBytesOrNot) {
@@ -124,6 +128,15 @@ TEST(EncodedErrorTest, WhatANewerWriterAddsIsSkippedAndKept) {
   EXPECT_EQ(read->fields().id, "w.1");
   EXPECT_EQ(read->fields().name, "TypeError");
   EXPECT_EQ(read->bytes(), bytes) << "for those who understand them";
+}
+
+TEST(EncodedErrorTest, AnErrnoOfAnotherSizeIsSkipped) {
+  for (const std::string& value : {""s, "\x02"s, "\x02\x00\x00\x00\x00"s}) {
+    const auto read = EncodedError::Decode(kHeader + Field(EncodedError::kId, "w.1") +
+                                           Field(EncodedError::kErrno, value));
+    ASSERT_NE(read, nullptr);
+    EXPECT_EQ(read->fields().error_number, 0u);
+  }
 }
 
 TEST(EncodedErrorTest, WhatIsNoRecordIsRefused) {

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -20,6 +21,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -224,6 +226,19 @@ std::string CallOnThread(const allstop::Coordinator& coord, const std::string& o
           std::throw_with_nested(std::runtime_error(text));
         }
       });
+    }
+    if (operation == "systemError") {
+      allstop::StopOnException(coord, [&] {
+        throw std::system_error(std::stoi(text), std::generic_category(), "read");
+      });
+    }
+    if (operation == "errno" || operation == "errnoOfTypeError") {  // of the errno `text`
+      allstop_error error = {};
+      error.size = sizeof(error);
+      error.error_number = static_cast<std::uint32_t>(std::stoul(text));
+      error.code = allstop_str("ECUSTOM");
+      if (operation == "errnoOfTypeError") error.name = allstop_str("TypeError");
+      result = std::to_string(allstop_request_stop(coord.handle(), &error));
     }
     if (operation == "raiseAgain") {
       allstop::StopOnException(coord, [&] { allstop::RaiseRequestedException(coord); });
