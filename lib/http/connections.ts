@@ -248,6 +248,7 @@ export class Connections {
   }
 
   #add(socket: Socket, use: Use): void {
+    if (socket.destroyed) return; // its 'close' may have been emitted
     const isNew = !this.#open.has(socket);
     this.#open.set(socket, use);
     if (!isNew) return;

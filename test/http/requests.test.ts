@@ -330,6 +330,24 @@ describe('a server of HTTP/1', () => {
     await coord.join();
   });
 
+  it('does not wait for a client that has gone before the program takes its request', async () => {
+    const server = http.createServer();
+    const coord = new Coordinator();
+    const closing = closeOnStop(server, coord, { closeMs: FOREVER_MS });
+    const port = await listen(server);
+    const client = new RawClient(port);
+    const asked = once(server, 'checkContinue') as Promise<[IncomingMessage, ServerResponse]>;
+    server.on('request', () => {}).on('checkContinue', () => {});
+    client.socket.write('POST / HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\n\r\n');
+    const [request, response] = await asked;
+    client.socket.destroy();
+    await once(request.socket, 'close');
+    server.emit('request', request, response); // after an asynchronous check
+    expect(closing.inFlight).toBe(0);
+    coord.requestStop();
+    await coord.join();
+  });
+
   it.each([
     ['upgrade', 'GET / HTTP/1.1\r\nhost: test\r\nconnection: upgrade\r\nupgrade: chat\r\n\r\n'],
     ['connect', 'CONNECT test:80 HTTP/1.1\r\nhost: test\r\n\r\n'],
