@@ -65,7 +65,10 @@ async function bodyEnded<C, T>(
   try {
     value = await untilReturned(coord, attachment, body);
   } catch (error) {
-    const outcome = report(attachment, error, { via: 'exception', hasCaller: false });
+    // After a join without a stop no other error can win: `run` rejects with this one.
+    const isThrown = attachment.shouldStop() || !attachment.native.joined();
+    const from = { via: 'exception', hasCaller: false, isThrown } as const;
+    const outcome = report(attachment, error, from);
     const isEcho = outcome === 'echo' && attachment.native.status() === null;
     // A report after a join, and the echo of a stop that was cleared, have not stopped anything.
     requestPlainStop(attachment, { via: 'exception' });

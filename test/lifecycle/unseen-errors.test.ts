@@ -12,6 +12,7 @@ describe('an error that nobody was given', () => {
     'exit',
     'collected',
     'suppressed',
+    'body, after that of a task',
     'hook',
     'a hook that rethrows',
     'a worker with a link',

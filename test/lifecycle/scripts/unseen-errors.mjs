@@ -57,6 +57,13 @@ const stories = {
     await coord.start(fail);
     await coord.join();
   },
+  async 'body, after that of a task'() {
+    const run = Coordinator.run(async (coord) => {
+      coord.requestStop(new TypeError('passed by the program'));
+      fail();
+    });
+    await run.catch(ignore);
+  },
   async hook() {
     const coord = new Coordinator();
     coord.onStop(fail);
