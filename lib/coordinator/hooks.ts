@@ -28,6 +28,8 @@ type Hook = {
   readonly inItsContext: (body: () => Promise<void>) => Promise<void>;
   isRunning: boolean;
   isRemoved: boolean;
+  /** Its coordinator has ended: it is removed when the hooks that are due have run. */
+  isLast: boolean;
 };
 
 /** `name()`, `async () =>`, `function ()`, `[key]()`: nothing is between the parentheses. */
@@ -69,12 +71,14 @@ class Hooks {
     this.#attachment.beginHooks(this);
     const inItsContext = AsyncLocalStorage.snapshot(); // first: a stack overflow may throw here
     const id = native.registerThread(THREAD_KINDS.indexOf('hook'), name, undefined, false);
-    const hook: Hook = { id, name, run, inItsContext, isRunning: false, isRemoved: false };
+    const state = { isRunning: false, isRemoved: false, isLast: false };
+    const hook: Hook = { id, name, run, inItsContext, ...state };
     this.#hooks.add(hook);
     if (this.#attachment.shouldStop()) this.serve();
-    const link = new Link(`the hook '${name}' (onStop)`, () => {
+    const link = new Link(`the hook '${name}' (onStop)`, (isAsked) => {
       links.delete(link);
-      this.#remove(hook);
+      if (isAsked || !this.#isServing) this.#remove(hook);
+      else hook.isLast = true;
     });
     links.add(link);
     return link;
@@ -112,6 +116,7 @@ class Hooks {
       }
     } while (this.#isChanged);
     this.#isServing = false;
+    for (const hook of this.#hooks) if (hook.isLast) this.#remove(hook);
     release();
     this.#attachment.endHooks();
   }
@@ -180,11 +185,21 @@ export function defer(attachment: Attachment, run: () => unknown, name: string):
   });
 }
 
+/** Of two disposals at once the second goes on when the first has called all. */
+const calls = new WeakMap<Attachment, Promise<void>>();
+
 /**
  * Calls the deferred functions of this JavaScript thread, those too that are registered meanwhile.
  * Their errors go to the coordinator. `isThrowing`: an error will be thrown in any case.
  */
-export async function callDeferred(attachment: Attachment, isThrowing: boolean): Promise<void> {
+export function callDeferred(attachment: Attachment, isThrowing: boolean): Promise<void> {
+  const before = calls.get(attachment) ?? Promise.resolve();
+  const called = before.then(() => callAll(attachment, isThrowing));
+  calls.set(attachment, called);
+  return called;
+}
+
+async function callAll(attachment: Attachment, isThrowing: boolean): Promise<void> {
   const list = lists.get(attachment) ?? [];
   for (let last = list.pop(); last !== undefined; last = list.pop()) {
     await call(attachment, last, isThrowing);
@@ -199,6 +214,7 @@ async function call(
   // A thread, so that `exitAfterStop` and diagnose() name it if it hangs.
   const watch = new Watch(attachment, 'task', name);
   const givenBefore = binding().errorsGivenSoFar();
+  hold();
   try {
     await inItsContext(() => runAtEnd(attachment, watch, run, run));
   } catch (error) {
@@ -207,5 +223,6 @@ async function call(
     else reportBeside(attachment, error, from, givenBefore);
   } finally {
     watch.end();
+    release();
   }
 }

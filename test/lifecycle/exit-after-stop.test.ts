@@ -53,11 +53,14 @@ describe('exitAfterStop ends a process', () => {
     expect(stderr).not.toContain('goes on');
   });
 
-  it('and names the deferred function that hangs', async () => {
-    const { code, stderr } = await runScript('run-and-hang', ['a deferred function that hangs']);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/1 still running:\n {2}- 'close db' \(task\): running for /);
-  });
+  it.each(['a deferred function that hangs', 'a deferred function that nobody settles'])(
+    'and names %s',
+    async (way) => {
+      const { code, stderr } = await runScript('run-and-hang', [way]);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/1 still running:\n {2}- 'close db' \(task\): running for /);
+    },
+  );
 
   it('and says that the body of Coordinator.run has not returned', async () => {
     const { code, stderr } = await runScript('run-and-hang', ['a body that hangs']);

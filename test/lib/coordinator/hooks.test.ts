@@ -141,6 +141,35 @@ describe('a hook', () => {
     expect(coord.leftBehind).toMatchObject([{ name: 'close the server', kind: 'hook' }]);
   });
 
+  it('runs in its turn though run() has ended meanwhile, and then not again', async () => {
+    const [closing, ran] = [gate(), gate()];
+    let own: Coordinator | undefined;
+    let calls = 0;
+    const body = (coord: Coordinator): void => {
+      own = coord;
+      coord.onStop(() => {
+        calls++;
+        ran.open();
+      });
+      coord.onStop(() => closing.opened, { name: 'slow' });
+    };
+    const ended = Coordinator.run(body, { stopGracePeriodMs: 0 });
+    await expect(ended).rejects.toThrow(StragglersError);
+    closing.open();
+    await ran.opened;
+    await turn();
+    own?.clearStop();
+    own?.requestStop();
+    await turn().then(turn);
+    expect([calls, own?.threads]).toEqual([1, []]);
+  });
+
+  it('that a deferred function has registered runs in the next turn', async () => {
+    const ran = gate();
+    await Coordinator.run((coord) => void coord.defer(() => void coord.onStop(ran.open)));
+    await ran.opened;
+  });
+
   it('is waited for by a native join', async () => {
     const coord = new Coordinator();
     let wasClosed = false;

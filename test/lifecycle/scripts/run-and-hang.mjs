@@ -46,6 +46,12 @@ const ways = {
     };
     await Coordinator.run(body, { name: 'app', exitAfterStopMs: 500 });
   },
+  'a deferred function that nobody settles': async () => {
+    const body = (coord) => {
+      coord.defer(() => new Promise(() => {}), { name: 'close db' });
+    };
+    await Coordinator.run(body, { name: 'app', exitAfterStopMs: 500 });
+  },
   'a lost body, awaited': () => Coordinator.run(lost, { stopOnSignals: ['SIGTERM'] }),
   'a lost body': () => {
     void Coordinator.run(lost, { stopOnSignals: ['SIGTERM'] });
