@@ -33,7 +33,7 @@ import { type DiagnoseOptions, type Diagnosis, diagnose } from './diagnosis/diag
 import { explain, type StopExplanation, shown } from './explain.ts';
 import { attachmentOfHandle, type CoordinatorHandle } from './handle.ts';
 import { defer, onStop } from './hooks.ts';
-import { join } from './join.ts';
+import { join, refuseSelfJoin } from './join.ts';
 import { endLink } from './link.ts';
 import {
   adoptWorkers,
@@ -873,6 +873,7 @@ export class Coordinator implements AsyncDisposable {
    * @throws (rejects) as `Coordinator.run`: the error of the stop, else the first one since
    */
   async [Symbol.asyncDispose](): Promise<void> {
+    refuseSelfJoin(this.#attachment); // first: a refused call changes nothing
     try {
       this.requestStop();
       await endScope(this.#attachment);

@@ -1,5 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Coordinator, OutOfRangeError, StragglersError } from 'allstop';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { Coordinator, OutOfRangeError, SelfJoinError, StragglersError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { gate, isPending, turn } from '../../support/gate.ts';
 
@@ -151,14 +153,40 @@ it('a coordinator that is only joined calls no deferred function', async () => {
   expect(calls).toBe(1);
 });
 
-it('a thread that disposes of its coordinator ends nothing', async () => {
+it('a thread that disposes of its coordinator changes nothing', async () => {
   const coord = new Coordinator();
-  let calls = 0;
-  coord.defer(() => calls++);
-  await coord.start((same) => same[Symbol.asyncDispose]());
-  expect(calls).toBe(0);
-  await coord[Symbol.asyncDispose]().catch(() => {});
-  expect(calls).toBe(1);
+  const { handle } = coord;
+  const calls: string[] = [];
+  coord.defer(() => calls.push('deferred'));
+  coord.onStop(() => calls.push('hook'));
+  coord.stopAfter(3_600_000);
+  const { links } = coord.explain();
+  let refusal: unknown;
+  await coord.start(async (same) => {
+    refusal = await same[Symbol.asyncDispose]().catch((error) => error);
+  });
+  expect(refusal).toBeInstanceOf(SelfJoinError);
+  expect([coord.shouldStop(), coord.explain().links]).toEqual([false, links]);
+  const attach = `require('allstop').Coordinator.attach(require('node:worker_threads').workerData)`;
+  expect(await once(new Worker(attach, { eval: true, workerData: handle }), 'exit')).toEqual([0]);
+  await coord[Symbol.asyncDispose]();
+  expect(calls).toEqual(['hook', 'deferred']);
+});
+
+it('of two disposals at once the second waits for what the first has called', async () => {
+  const coord = new Coordinator();
+  const said: string[] = [];
+  const flushing = gate();
+  coord.defer(() => said.push('closed'));
+  coord.defer(async () => {
+    await flushing.opened;
+    said.push('flushed');
+  });
+  const disposals = [coord, coord].map((each) => each[Symbol.asyncDispose]());
+  expect(await isPending(Promise.race(disposals))).toBe(true);
+  flushing.open();
+  await Promise.all(disposals);
+  expect(said).toEqual(['flushed', 'closed']);
 });
 
 it('defer() refuses what it cannot call, and unknown options', () => {
