@@ -180,13 +180,13 @@ class QueueRunnerState {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (--live_ops_ > 0) return;
     }
-    if (!CallFinalOp(options_.close_op)) queue_.Close();
-    {
-      // Set only after close_op: while close_op blocks, a stop must still call cancel_op.
-      const std::lock_guard<std::mutex> lock(mutex_);
-      closed_without_stop_ = !ShouldEnd();
-    }
-    ending_.RequestStop();  // wakes CancelOnStop, whose thread is to end, too
+    // As a destructor, since close_op may end its thread (pthread_exit).
+    struct Closing {
+      QueueRunnerState& state;
+      bool is_closed;
+      ~Closing() { state.AfterCloseOp(is_closed); }
+    } closing{*this, false};
+    closing.is_closed = CallFinalOp(options_.close_op);
   }
 
   // The work of the thread "close_on_stop". Blocks until a stop, or until the last op has ended.
@@ -247,6 +247,16 @@ class QueueRunnerState {
   }
 
  private:
+  void AfterCloseOp(bool is_closed) {
+    if (!is_closed) queue_.Close();
+    {
+      // Set only after close_op: while close_op blocks, a stop must still call cancel_op.
+      const std::lock_guard<std::mutex> lock(mutex_);
+      closed_without_stop_ = !ShouldEnd();
+    }
+    ending_.RequestStop();  // wakes CancelOnStop, whose thread is to end, too
+  }
+
   // Calls close_op or cancel_op. Returns false if it fails: that is reported, but requests no stop.
   bool CallFinalOp(const QueueOp& op) {
     const Status status = Call(op);
@@ -254,10 +264,14 @@ class QueueRunnerState {
     return status.ok();
   }
 
-  Status Call(const QueueOp& op) const {
+  ALLSTOP_HPP_CATCHES_UNWINDING Status Call(const QueueOp& op) const {
 #if ALLSTOP_QUEUE_RUNNER_HPP_CATCHES
     try {
       return op(queue_);
+#if defined(__GLIBCXX__)
+    } catch (const abi::__forced_unwind&) {
+      throw;
+#endif
     } catch (...) {
       return StatusOfCaught(registry());
     }
@@ -315,15 +329,18 @@ class CloseOnStopThread : private QueueRunnerThreadPart {
   }
 };
 
-// Counts the thread of an op. Its destructor also ends the op, and notes a first attempt if
-// there was none.
+// Counts the thread of an op. End, or else its destructor, ends the op, and notes a first attempt
+// if there was none.
 class OpThreadPart : public QueueRunnerThreadPart {
  public:
   using QueueRunnerThreadPart::QueueRunnerThreadPart;
   OpThreadPart(OpThreadPart&&) noexcept = default;
   OpThreadPart& operator=(OpThreadPart&&) = delete;
   ~OpThreadPart() {
-    if (!state_) return;
+    if (state_) End();
+  }
+  void End() {
+    if (std::exchange(has_ended_, true)) return;
     NoteAttempt(Status(ALLSTOP_CANCELLED, "The QueueRunner ended before it had called this op"));
     state_->EndOp();
   }
@@ -336,6 +353,7 @@ class OpThreadPart : public QueueRunnerThreadPart {
 
  private:
   bool has_attempted_ = false;
+  bool has_ended_ = false;
 };
 
 // The function of an op's thread: calls the op until the op or the runner ends.
@@ -344,10 +362,9 @@ class OpThread {
   OpThread(std::shared_ptr<QueueRunnerState> state, QueueOp op)
       : part_(std::move(state)), op_(std::move(op)) {}
 
-  // If the op fails, this requests the stop, and only afterwards the destructor of part_ closes
-  // the queue: a consumer that finds the queue closed must be able to see from the stop that
-  // the stream broke off instead of ending. An error whose stop was refused goes with the end of
-  // the thread.
+  // If the op fails, this requests the stop, and only afterwards closes the queue: a consumer that
+  // finds the queue closed must be able to see from the stop that the stream broke off instead of
+  // ending. An error whose stop was refused goes with the end of the thread.
   Unrecorded operator()(const Coordinator& coord) {
     part_.state().Enter();
     Unrecorded unrecorded;
@@ -368,6 +385,8 @@ class OpThread {
 #else
     unrecorded = Run(coord);
 #endif
+    op_ = nullptr;
+    part_.End();  // here, since pthread_exit in close_op must not leave a destructor
     return unrecorded;
   }
 

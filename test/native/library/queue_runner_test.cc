@@ -590,6 +590,27 @@ TEST(QueueRunnerTest, AnOpThatExitsItsThreadHasEnded) {
   EXPECT_TRUE(runner->Join().ok());
   ExpectDrained(queue, 0);
 }
+
+TEST(QueueRunnerTest, ACloseOpOrACancelOpThatExitsItsThreadHasEnded) {
+  const auto exits = [](const BoundedQueue&) -> Status { pthread_exit(nullptr); };
+  QueueRunner::Options options;
+  options.close_op = exits;
+  const BoundedQueue queue = Queue();
+  const Runners closing = Make(queue, {Ending()}, options);
+  EXPECT_TRUE(closing->Start().ok());
+  EXPECT_TRUE(closing->Join().ok());
+  ExpectDrained(queue, 0);
+
+  options = {};
+  options.cancel_op = exits;
+  const Coordinator coord = Coordinator::Create();
+  const BoundedQueue other = Queue();
+  const Runners cancelling = Make(coord, other, {Returning(ALLSTOP_OK, "")}, options);
+  EXPECT_TRUE(cancelling->Start().ok());
+  coord.RequestStop();
+  EXPECT_TRUE(cancelling->Join().ok());
+  EXPECT_EQ(coord.Join(kForever), ALLSTOP_OK);
+}
 #endif
 
 TEST(QueueRunnerTest, BelongsToACoordinatorOfTensorFlows) {
