@@ -138,6 +138,18 @@ describe('a flag of any other AbortSignal', () => {
     controller.abort();
     expect(isStopped(other)).toBe(true);
   });
+
+  it('works with a signal that was sealed while it had an earlier flag', async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const earlier = flagOf(signal);
+    Object.seal(signal);
+    addon.releaseFlag(earlier);
+    await unheard(signal);
+    const flags = [flagOf(signal), flagOf(signal)];
+    controller.abort();
+    expect(flags.map(isStopped)).toEqual([true, true]);
+  });
 });
 
 describe('a flag of nothing', () => {

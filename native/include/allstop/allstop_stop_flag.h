@@ -230,6 +230,8 @@ static inline void allstop_stop_source_unlisten(allstop_stop_source *source) {
   if (napi_open_handle_scope(env, &scope) != napi_ok) scope = NULL;
   if (napi_get_reference_value(env, source->signal, &signal) == napi_ok && signal != NULL &&
       napi_get_reference_value(env, source->listener, &listener) == napi_ok && listener != NULL) {
+    /* A sealed signal keeps the listener, in which no flag may find the source any more. */
+    if (napi_remove_wrap(env, listener, NULL) == napi_ok) allstop_stop_source_drop(source);
     allstop_stop_source_call(env, signal, "removeEventListener", listener);
     allstop_stop_source_clear_exception(env);
     if (source->is_attached && allstop_stop_source_key(env, &key)) {
