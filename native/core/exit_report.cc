@@ -142,12 +142,13 @@ std::uint64_t KernelId(const ThreadInfo& thread) {
   return JsThreads::Get().Find(static_cast<std::uint32_t>(thread.thread_id));
 }
 
-// A name cannot steer the terminal, nor forge a line: control characters become escapes.
-std::string Printable(const std::string& name) {
+// A name, or a line of a message, cannot steer the terminal, nor forge a line: control characters
+// become escapes.
+std::string Printable(std::string_view name) {
   std::string text;
   for (const char each : name) {
     const auto code = static_cast<unsigned char>(each);
-    if (code >= 0x20 && code != 0x7f) {
+    if ((code >= 0x20 && code != 0x7f) || each == '\t') {
       text += each;
     } else {
       char escape[8];
@@ -187,13 +188,15 @@ std::string RequesterLine(const StopRecord& record, const Requester& requester) 
   } else {
     line = std::string("the ") +
            (requester.language == Language::kNative ? "native" : "JavaScript") + " thread '" +
-           requester.thread_name + "' (" + std::to_string(requester.thread_id) +
+           Printable(requester.thread_name) + "' (" + std::to_string(requester.thread_id) +
            ") requested the stop";
   }
   if (record.inherited_from) line += ", which stopped a parent coordinator";
   if (record.error) {
     const ErrorFields& error = record.error->fields();
-    line += ", with " + error.name + ": " + error.message.substr(0, error.message.find('\n'));
+    const std::string_view message = error.message;
+    line +=
+        ", with " + Printable(error.name) + ": " + Printable(message.substr(0, message.find('\n')));
   }
   return line + '\n';
 }
@@ -219,7 +222,7 @@ std::string StackLines(const EncodedError* error) {
     while (!lines.empty() && lines.back() == '\n') lines.pop_back();
     for (std::size_t at = 0; at <= lines.size();) {
       const std::size_t end = std::min(lines.find('\n', at), lines.size());
-      text += "    " + lines.substr(at, end - at) + '\n';
+      text += "    " + Printable(std::string_view(lines).substr(at, end - at)) + '\n';
       at = end + 1;
     }
     error = fields.cause.get();

@@ -92,6 +92,20 @@ describe('exitAfterStop ends a process', () => {
     expect(stderr.match(/ {4}NativeError/g)).toHaveLength(1);
   });
 
+  it('and no name and no text steers the terminal or forges a line', async () => {
+    const { stderr } = await run('is idle', 'forged error');
+    const name = 'Forged\\x0aallstop: Error\\x1b[33m';
+    const text = 'full\\x0dallstop: forged\\x1b[31m';
+    expect(stderr).toContain(`requested the stop, with ${name}: ${text}\n`);
+    expect(stderr).toContain(`${text}\n    \tand\\x1b[32m more\n`);
+    expect(stderr).not.toContain('\x1b');
+    expect(stderr).not.toContain('\r');
+
+    const { stderr: other } = await run('is idle', 'forged thread');
+    expect(other).toContain("the native thread 'reader\\x0aallstop: forged\\x1b[34m' (");
+    expect(other).not.toContain('\x1b');
+  });
+
   it('and says which process has died', async () => {
     const { stderr } = await run('is idle', 'dead process');
     expect(stderr).toMatch(

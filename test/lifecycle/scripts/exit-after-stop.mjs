@@ -32,6 +32,17 @@ function main() {
       const cause = new RangeError('no space is left');
       coord.requestStop(new TypeError('the disk is full\nand more', { cause }));
     },
+    // Names and texts that steer a terminal, or forge a line of the report.
+    'forged error': () => {
+      const error = new RangeError('full\rallstop: forged\x1b[31m\n\tand\x1b[32m more');
+      error.name = 'Forged\nallstop: Error\x1b[33m';
+      coord.requestStop(error);
+    },
+    'forged thread': () => {
+      const name = 'reader\nallstop: forged\x1b[34m';
+      addon.start(coord, 'throw', name, 'full');
+      addon.openGate(name);
+    },
     // The first that was registered waits for the second, which never ends.
     hooks: () => {
       coord.onStop(() => {}, { name: 'close db' });
