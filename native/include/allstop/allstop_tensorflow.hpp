@@ -112,7 +112,7 @@ class Coordinator {
   /// @returns STOPPED_BY_ERROR for an error whose class has no status here
   Status GetStatus() const {
     const std::optional<Error> error = shared_.FirstError();
-    return error ? Status(view::CodeOf(error->code), error->message) : Status();
+    return error ? Status(view::CodeOf(error->code, error->name), error->message) : Status();
   }
 
   /// Joins the runners in the order in which they were registered, reports the status of each,

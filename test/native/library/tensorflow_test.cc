@@ -179,6 +179,11 @@ TEST(TensorFlowTest, TheErrorOfAStopFromElsewhereIsItsStatus) {
   EXPECT_EQ(coord.RequestStop().code(), ALLSTOP_FAILED_PRECONDITION);
   EXPECT_EQ(coord.Join(), Status(ALLSTOP_UNAVAILABLE, "gone"));
 
+  tensorflow::Coordinator with_code(Shared());
+  error.code = "E_DATABASE";  // of its own: the class says the status
+  with_code.shared().RequestStop(error);
+  EXPECT_EQ(with_code.GetStatus(), Status(ALLSTOP_UNAVAILABLE, "gone"));
+
   tensorflow::Coordinator other(Shared());
   error.name = "TypeError";
   other.shared().RequestStop(error);
