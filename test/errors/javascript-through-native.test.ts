@@ -109,6 +109,12 @@ it('that a posted function throws is an uncaught exception of its thread', async
     new TypeError('of JavaScript'),
   );
   expect(await failed(`thrower.post(() => {}, 'of C++');`)).toEqual(new Error('of C++'));
+  const both = `process.on('uncaughtException', (error) => {
+      (globalThis.errors ??= []).push(error.message);
+      if (globalThis.errors.length === 2) throw new Error(globalThis.errors.join(', '));
+    });
+    thrower.post(() => { throw new TypeError('of JavaScript'); }, 'of C++', true);`;
+  expect(await failed(both)).toEqual(new Error('of JavaScript, of C++'));
 });
 
 it('reaches another thread with class, fields and cause', async () => {

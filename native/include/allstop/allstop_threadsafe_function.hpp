@@ -216,11 +216,17 @@ class ThreadsafeFunction {
     try {
       (*posted)(env, function);
     } catch (...) {
+      EndPending(env);  // else the caught exception could not become the pending one
       internal::ThrowCaught(env);
     }
 #else
     (*posted)(env, function);
 #endif
+    EndPending(env);
+  }
+
+  // Makes an uncaught exception of the pending one.
+  static void EndPending(napi_env env) {
     bool pending = false;
     napi_value exception;
     if (napi_is_exception_pending(env, &pending) == napi_ok && pending &&

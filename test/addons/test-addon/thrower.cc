@@ -83,14 +83,18 @@ Napi::Value CausesOf(const Napi::CallbackInfo& info) {
   return messages;
 }
 
-// post(fn): a native thread posts a call of the function; post(fn, text): one that throws `text`.
+// post(fn): a native thread posts a call of the function; post(fn, text): one that throws `text`;
+// post(fn, text, true): one that throws `text` while the exception of the function is pending.
 void Post(const Napi::CallbackInfo& info) {
   const auto call = allstop::ThreadsafeFunction::Create(info.Env(), info[0], "post");
   call->SetReferenced(info.Env(), true);
   const std::string text = info[1].IsString() ? info[1].As<Napi::String>() : std::string();
-  std::thread([call, text] {
-    call->Post([call, text](napi_env env, napi_value function) {
+  const bool is_both = info[2].ToBoolean();
+  std::thread([call, text, is_both] {
+    call->Post([call, text, is_both](napi_env env, napi_value function) {
       call->SetReferenced(env, false);
+      napi_value result = nullptr;
+      if (is_both) napi_call_function(env, function, function, 0, nullptr, &result);
       if (!text.empty()) throw std::runtime_error(text);
       Napi::Function(env, function).Call({});
     });
