@@ -14,6 +14,8 @@
 #include <napi.h>
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -155,7 +157,8 @@ inline bool DescribeNapiError(const Coordinator& coord, allstop_error& described
     // Neither read nor destroyed here: what() reads the message by Node-API, and the destructor
     // deletes a reference, which another thread than the error's must not do. So the text is fixed,
     // and the exception stays in memory for ever.
-    static_cast<void>(new std::exception_ptr(std::current_exception()));
+    alignas(std::exception_ptr) unsigned char kept[sizeof(std::exception_ptr)];
+    new (kept) std::exception_ptr(std::current_exception());  // never destroyed; needs no memory
     described.message = allstop_str("an error of JavaScript, thrown on another thread");
     return true;
   } catch (...) {
