@@ -140,11 +140,13 @@ class BoundedQueue {
   }
   /// As above, but waits until the queue has `least` items, and appends fewer, but at least one,
   /// when the time is over, when the queue is closed, or after a stop. `least` is 1 to `max`, and
-  /// not above the capacity. See allstop_queue_dequeue_least.
+  /// not above the capacity. ALLSTOP_RESOURCE_EXHAUSTED: no vector holds so many. See
+  /// allstop_queue_dequeue_least.
   allstop_status DequeueMany(std::vector<Item>& items, std::size_t max, std::size_t least,
                              Milliseconds timeout = kForever) const {
     if (!*this) return ALLSTOP_INVALID_HANDLE;
     if (least == 0 || least > max || least > capacity()) return ALLSTOP_INVALID_ARGUMENT;
+    if (least > items.max_size() - items.size()) return ALLSTOP_RESOURCE_EXHAUSTED;
     std::vector<allstop_item> first(least);
     MakeRoom(items, least);  // before dequeuing: bad_alloc must not lose items
     std::size_t count = 0;

@@ -133,6 +133,13 @@ TEST(LibraryQueueTest, BatchesOfAnySizeGoInAndComeOut) {
   }
 }
 
+TEST(LibraryQueueTest, RefusesToWaitForMoreThanAVectorHolds) {
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+  const BoundedQueue queue(Coordinator::Create(), kMost);
+  std::vector<Item> items;
+  EXPECT_EQ(queue.DequeueMany(items, kMost, kMost / 4), ALLSTOP_RESOURCE_EXHAUSTED);
+}
+
 TEST(LibraryQueueTest, WaitsForAsManyAsAreWantedAtLeast) {
   constexpr std::size_t kCount = 100;
   const Coordinator coord = Coordinator::Create();
