@@ -291,11 +291,11 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
 
   #move(call: C, life: Life, worker?: number): void {
     const { life: before, bytes } = call;
+    call.become(life, worker); // if it throws, nothing has changed
     this.#counts[before.at] -= 1;
     this.#counts[life.at] += 1;
     if (before.at === 'queued') this.#bytes -= bytes;
     if (life.at === 'queued') this.#bytes += bytes;
-    call.become(life, worker);
     if (before.at === 'new' && life.at !== 'out') {
       call.number = ++this.#last;
       this.#live.push(call);

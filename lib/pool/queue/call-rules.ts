@@ -270,14 +270,17 @@ export class CallRules implements ClusterHost {
   /** The function has thrown an error of its own: it is run again if its call says so. */
   #failed(call: Call, error: unknown): void {
     let delayMs: number | undefined;
+    let failure = error;
     try {
       delayMs = call.failed(error);
     } catch (wrong) {
-      this.#fail(call, wrong);
-      return;
+      failure = wrong;
     }
+    const { decided } = call;
     const over = this.#whyOver(call);
-    if (delayMs === undefined) this.#fail(call, error);
+    if (decided !== undefined)
+      this.#out(call, decided); // `retryOn` has cancelled it
+    else if (delayMs === undefined) this.#fail(call, failure);
     else if (over !== undefined) this.#out(call, over);
     else {
       const again = (): void => void this.queue.release(call);

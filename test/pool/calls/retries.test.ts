@@ -136,6 +136,25 @@ describeKinds(kinds, (kind) => {
       }
     });
 
+    it('may cancel the call, which is not run again then, whatever it gives', async () => {
+      const cluster = start();
+      const throwing = (): never => {
+        throw new Error('of a call that is cancelled');
+      };
+      for (const answer of [again, throwing]) {
+        const abort = new AbortController();
+        const retryOn = (): boolean => {
+          abort.abort('enough');
+          return answer();
+        };
+        const options = { retryOn, signal: abort.signal };
+        const value = await cluster.schedule('fail', ['x'], options);
+        expect(await errorOf(value.fetch())).toBe('enough');
+        await cluster.join();
+      }
+      expect(cluster.stats()).toMatchObject({ queued: 0, inFlight: 0, cancelled: 2, retried: 0 });
+    });
+
     it('is refused if it is only the delay, which would be ignored', async () => {
       for (const retryDelayMs of [0, 10, () => 10]) {
         const call = start().run('add', [1, 2], { retryDelayMs });
