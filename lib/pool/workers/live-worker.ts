@@ -174,9 +174,9 @@ export class LiveWorker implements Taker {
   readonly #silence: Silence;
   readonly #sent = new SentCalls<SentToWorker>();
   readonly #freeClaims: number[];
-  /** What goes with the next message. */
+  /** What goes with the next message; by its id, what of a call is moved. */
   #calls: SentCall[] = [];
-  #transfers: Movable[] = [];
+  #transfers = new Map<number, readonly Movable[]>();
   /** How many functions have ended. */
   #ended = 0;
   /** The function that has ended last, and Date.now() then. */
@@ -295,25 +295,37 @@ export class LiveWorker implements Taker {
       context,
     ]);
     const moved = isMoved ? transfer : posted.moved;
-    if (moved.length > 0) this.#transfers.push(...moved);
+    if (moved.length > 0) this.#transfers.set(id, moved);
   }
 
-  /** Sends the calls that were passed to `add` as one message; if it cannot, all fail. */
+  /** Sends the calls that were passed to `add` as one message; those that cannot be sent fail. */
   flush(): void {
     const calls = this.#calls;
     if (calls.length === 0) return;
     const transfers = this.#transfers;
     this.#calls = [];
-    this.#transfers = [];
+    if (transfers.size > 0) this.#transfers = new Map();
     try {
-      this.channel.post({ kind: 'run', calls }, transfers);
-    } catch (value) {
-      for (const [id] of calls) {
-        const sent = this.#remove(id);
-        if (sent !== undefined) this.#host.ended(sent.call, { state: 'failed', value });
+      const moved = transfers.size === 0 ? [] : [...transfers.values()].flat();
+      this.channel.post({ kind: 'run', calls }, moved);
+    } catch {
+      const refused = calls.flatMap((call) => this.#postAlone(call, transfers.get(call[0])));
+      for (const { call, error: value } of refused) {
+        this.#host.ended(call, { state: 'failed', value });
       }
     }
     this.watch();
+  }
+
+  /** @returns the call, which is not here any more, if it cannot be sent */
+  #postAlone(call: SentCall, moved?: readonly Movable[]): { call: Call; error: unknown }[] {
+    try {
+      this.channel.post({ kind: 'run', calls: [call] }, moved);
+      return [];
+    } catch (error) {
+      const sent = this.#remove(call[0]);
+      return sent === undefined ? [] : [{ call: sent.call, error }];
+    }
   }
 
   /** It has to begin what it has. */
@@ -462,7 +474,7 @@ export class LiveWorker implements Taker {
       return fate === 'running' && isNeighbour ? 'ended' : fate;
     });
     this.#calls = [];
-    this.#transfers = [];
+    this.#transfers.clear();
     for (const { call } of lost) this.#remove(call.id);
     this.#silence.end();
     return lost;

@@ -1,8 +1,17 @@
 /** Several asynchronous functions at once on one worker. */
 
-import { ClusterCoordinator, DeadlineExceededError, LocalStrategy } from 'allstop/cluster';
+import { once } from 'node:events';
+import { MessageChannel } from 'node:worker_threads';
+import {
+  ClusterCoordinator,
+  DeadlineExceededError,
+  LocalStrategy,
+  transfer,
+} from 'allstop/cluster';
+import { killWorker } from 'allstop/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorOf } from '../../support/clusters.ts';
+import { turn } from '../../support/gate.ts';
 import { Visits } from '../../support/visits.ts';
 
 const module = new URL('../../fixtures/cluster-worker-tasks.mjs', import.meta.url);
@@ -133,4 +142,28 @@ describe('concurrency', () => {
     const make = (): unknown => new LocalStrategy({ module, concurrency: concurrency as number });
     expect(make).toThrow(expect.objectContaining({ code }));
   });
+});
+
+it('what cannot be sent fails its own call, and none of the same message', async () => {
+  const code = `
+    import { workerData } from 'node:worker_threads';
+    await Atomics.waitAsync(workerData, 0, 0).value;
+    export const echo = (value) => value;`;
+  const url = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
+  const workerData = new Int32Array(new SharedArrayBuffer(4)).fill(1);
+  const strategy = new LocalStrategy({ module: url, workers: 1, concurrency: 2, workerData });
+  await using cluster = new ClusterCoordinator(strategy);
+  await cluster.ready();
+  Atomics.store(workerData, 0, 0);
+  await killWorker(cluster, { worker: 0 });
+  const { port1, port2 } = new MessageChannel();
+  const lost = errorOf(cluster.run('echo', [transfer(port1, [port1])]));
+  const other = cluster.run('echo', [7]);
+  port2.close();
+  await once(port2, 'close');
+  await turn(); // the port that was moved is closed, too
+  Atomics.store(workerData, 0, 1);
+  Atomics.notify(workerData, 0);
+  expect(await lost).toMatchObject({ name: 'DataCloneError' });
+  expect(await other).toBe(7);
 });
