@@ -85,6 +85,17 @@ type Cancellable = { cancel(reason: unknown): void };
 /** The first argument of the constructor, which programs do not have. */
 const MAKING = Symbol('making a RemoteValue');
 
+/** Listeners that are to be called. One may settle a value, that another, and so on without end. */
+const untold: (() => void)[] = [];
+
+function tellAll(): void {
+  try {
+    for (const tell of untold) tell();
+  } finally {
+    untold.length = 0;
+  }
+}
+
 /** Makes the RemoteValue of a call. `start` makes the call, and returns what `cancel` cancels. */
 export let makeRemoteValue: <T>(start: (settle: Settle) => Cancellable) => RemoteValue<T>;
 
@@ -140,7 +151,9 @@ export class RemoteValue<T> {
       this.#listeners = undefined;
       if (waiting.length + listeners.length > 0) giveFailure(value);
       else if (state === 'failed') noteFailure(value);
-      for (const listener of listeners) listener(state, value);
+      const isTelling = untold.length > 0;
+      for (const listener of listeners) untold.push(() => listener(state, value));
+      if (!isTelling) tellAll();
       for (const { resolve, clean } of waiting) {
         clean?.();
         resolve(state === 'ready' ? (value as T) : rejection(value));

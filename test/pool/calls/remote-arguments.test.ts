@@ -1,13 +1,13 @@
 /** RemoteValues as arguments: a function waits for the results of others, outside the line. */
 
-import { CancelledError, InvalidArgumentError, transfer } from 'allstop/cluster';
+import { CancelledError, InvalidArgumentError, type RemoteValue, transfer } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 import { isPending, turn } from '../../support/gate.ts';
 
 describeKinds(kinds, (kind) => {
-  const { start, running } = useClusters(kind);
+  const { start, running, visits } = useClusters(kind);
 
   describe('a RemoteValue as an argument', () => {
     it('is there for the function, by run, schedule and map', async () => {
@@ -46,6 +46,34 @@ describeKinds(kinds, (kind) => {
       await joined; // also for what waited
       expect(waiting.state).toBe('ready');
       expect(await waiting.fetch()).toBe('fine');
+    });
+
+    it('may be at the end of a long chain, which ends as its first one does', async () => {
+      const cluster = start(1);
+      const chain = async (): Promise<RemoteValue<unknown>[]> => {
+        const { value } = await running(cluster, 'a');
+        const links: RemoteValue<unknown>[] = [value];
+        for (let link = 0; link < 2_000; link += 1) {
+          links.push(await cluster.schedule('echo', [links.at(-1)]));
+        }
+        return links;
+      };
+      const states = (links: RemoteValue<unknown>[]): string[] => [
+        ...new Set(links.map(({ state }) => state)),
+      ];
+      const cancelled = await chain();
+      cancelled[0]?.cancel('enough');
+      expect(states(cancelled)).toEqual(['cancelled']);
+      expect(await errorOf(cancelled[2_000]?.fetch() as Promise<unknown>)).toBe('enough');
+      await visits.close(); // ends the function that was cancelled
+      await cluster.join();
+      await visits.open();
+      const [first, ...dropped] = await chain();
+      const ended = errorOf((first as RemoteValue<unknown>).fetch());
+      const closing = cluster.close();
+      expect(states(dropped)).toEqual(['cancelled']);
+      await visits.close();
+      await Promise.all([ended, closing]);
     });
 
     it('that fails fails the function with its error, which is thrown once', async () => {
