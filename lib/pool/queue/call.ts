@@ -132,7 +132,8 @@ export class Call implements Queued {
   #patienceMs = 100;
   /** How many workers have died while they ran it. */
   #deaths = 0;
-  /** How many workers have died that may have been running it: nobody can tell. */
+  /** A worker may have died as it read it. */
+  #mayBeUnreadable = false;
   /** After how many errors of its own it was run again. */
   #failures = 0;
   /** What is told of its end, until it was told. */
@@ -210,7 +211,7 @@ export class Call implements Queued {
    * worker that runs it, until it has ended.
    */
   get isSuspect(): boolean {
-    return this.#deaths > 0;
+    return this.#deaths > 0 || this.#mayBeUnreadable;
   }
 
   /** Its workers have died so often that it is not run again. */
@@ -274,6 +275,11 @@ export class Call implements Queued {
     this.#attempts += 1;
     this.note(CALL.lost);
     return true;
+  }
+
+  /** A worker has died that may have been reading it: it is sent alone from now on. */
+  suspect(): void {
+    this.#mayBeUnreadable = true;
   }
 
   /** The worker from which it came back as this has it still. @returns whether its attempt goes on */

@@ -462,11 +462,21 @@ export class LiveWorker implements Taker {
    * the others, and must not find them here.
    *
    * @param wasKilled - it was ended by force; `by`: because of this call
+   * @param hadNoMemory - it has died of that
    * @returns them, in the order in which they are returned
    */
-  lose(wasKilled: boolean, by: Call | undefined): { call: Call; fate: Fate }[] {
+  lose(
+    wasKilled: boolean,
+    by: Call | undefined,
+    hadNoMemory: boolean,
+  ): { call: Call; fate: Fate }[] {
+    const mayHaveRead = hadNoMemory && this.#withFate('running') === undefined;
     const lost = inOrderOfReturn(this.#sent, (sent) => {
       const fate = this.#fateOf(sent);
+      if (fate === 'sent' && mayHaveRead) {
+        if (sent.call.isSuspect) return 'running'; // it was alone
+        sent.call.suspect();
+      }
       // A repeated call's result is sent at once. If it is lost all the same, the worker died of it.
       if (fate === 'ended' && sent.call.attempts > 0 && !wasKilled) return 'running';
       // One whose neighbour was to be ended is not charged.

@@ -81,6 +81,7 @@ export function inOrderOfReturn<S extends Sent>(
   fateOf: (sent: S) => Fate,
 ): (S & { fate: Fate })[] {
   const lost = sent.newestFirst().map((each) => ({ ...each, fate: fateOf(each) }));
-  const mayHaveRun = ({ fate }: { fate: Fate }): boolean => fate === 'running';
-  return [...lost.filter((each) => !mayHaveRun(each)), ...lost.filter(mayHaveRun).toReversed()];
+  const goesLast = ({ call, fate }: (typeof lost)[number]): boolean =>
+    fate === 'running' || call.isSuspect;
+  return [...lost.filter((each) => !goesLast(each)), ...lost.filter(goesLast).toReversed()];
 }

@@ -8,7 +8,7 @@
  */
 
 import { builtin } from '../../base/builtins.ts';
-import { fieldOf, messageOf, namedMessageOf } from '../../base/thrown-value.ts';
+import { codeOf, fieldOf, messageOf, namedMessageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { type Attachment, attachmentOf } from '../../coordinator/attachment.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
@@ -547,7 +547,8 @@ export class WorkerSlot implements Keeper {
     const wasReady = this.isLoaded && this.#preparations.areOver;
     const made = this.#preparations.lost(cause, killed !== undefined || isRetired);
     const by = killed?.by === 'retire' ? undefined : killed?.by;
-    const lost = worker.lose(killed !== undefined, by);
+    const hadNoMemory = codeOf(cause.cause) === 'ERR_WORKER_OUT_OF_MEMORY';
+    const lost = worker.lose(killed !== undefined, by, hadNoMemory);
     this.#shown.delete(worker);
     this.#become({ is: 'vacant', phase: failed ?? 'lost' }, wasRetired ? undefined : cause);
     updateBusyWorkers(this.#attachment);

@@ -1,9 +1,9 @@
 /** Functions that kill their workers harm nobody else. */
 
 import { once } from 'node:events';
-import { UnavailableError } from 'allstop/cluster';
+import { ClusterCoordinator, LocalStrategy, UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
-import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, errorOf, kinds, module, useClusters } from '../../support/clusters.ts';
 
 describeKinds(kinds, (kind) => {
   const { start, visits } = useClusters(kind);
@@ -21,6 +21,19 @@ describeKinds(kinds, (kind) => {
       );
       await cluster.join();
       expect(cluster.stats()).toMatchObject({ completed: 20, failed: 1, retried: 3 });
+    });
+
+    it.runIf(kind.isThread)('may be one whose arguments have no room there', async () => {
+      const resourceLimits = { maxOldGenerationSizeMb: 12 };
+      const strategy = new LocalStrategy({ module, workers: 1, resourceLimits });
+      await using cluster = new ClusterCoordinator(strategy, { retries: 0 });
+      await cluster.ready();
+      const list = Array.from({ length: 300_000 }, (_, n) => ({ n }));
+      const large = { list, memory: new SharedArrayBuffer(8) };
+      const poison = errorOf(cluster.run('both', [1, large]));
+      const harmless = [1, 2, 3].map((n) => cluster.run('add', [n, 1]));
+      expect((await poison).message).toMatch(/^'both' lost its worker once .* out of memory$/);
+      expect(await Promise.all(harmless)).toEqual([2, 3, 4]);
     });
 
     it('also does so if a listener to the exit throws', async () => {
