@@ -71,7 +71,7 @@ export class CallGroup<C extends Grouped> {
     const isDraining = this.#queue.end !== undefined && !this.#queue.isClosed;
     if (isDraining || (this.#line.size === 0 && this.#failure === undefined)) {
       try {
-        if (this.#enter(call)) return undefined;
+        if (this.#enter(call, false)) return undefined;
       } catch (error) {
         return Promise.reject(error);
       }
@@ -161,10 +161,10 @@ export class CallGroup<C extends Grouped> {
   }
 
   /** @returns whether the call is in the queue. @throws as `CallQueue.put` */
-  #enter(call: C): boolean {
+  #enter(call: C, isEarlier: boolean): boolean {
     this.#live.add(call);
     try {
-      return this.#queue.put(call, this.#makeWaiter);
+      return this.#queue.put(call, this.#makeWaiter, isEarlier);
     } catch (error) {
       this.#live.delete(call);
       throw error;
@@ -196,7 +196,7 @@ export class CallGroup<C extends Grouped> {
       } else if (first.kind === 'put') {
         if (first.call.life.at === 'waiting') return;
         try {
-          if (!this.#enter(first.call)) return;
+          if (!this.#enter(first.call, true)) return; // after `close` none joins the line
           this.#shift();
         } catch (error) {
           if (!first.isGone) this.#refuse(first, error);

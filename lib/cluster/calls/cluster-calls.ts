@@ -227,6 +227,7 @@ export class ClusterCalls extends Calls {
     const kept = this.checkKeeps();
     kept.hashOf(work, others);
     const began = performance.now();
+    const isEarlier = this.host.rules.queue.end === undefined;
     const tooLate = (): Error => deadlineExceeded(shownName(fn), limits.timeoutMs);
     const there = Promise.all(
       args.map((value) => (value instanceof RemoteValue ? value.fetch() : value)),
@@ -237,7 +238,8 @@ export class ClusterCalls extends Calls {
       const values = await inTime(there, limits, tooLate);
       if (cancelled !== undefined) throw cancelled.reason;
       const leftMs = Math.max(0, limits.leftMs - (performance.now() - began));
-      started = this.start(fn, values, { ...options, limits: { ...limits, leftMs } }, settle);
+      const own = { ...options, limits: { ...limits, leftMs }, isEarlier };
+      started = this.start(fn, values, own, settle);
       await started.room;
     };
     return {

@@ -84,6 +84,8 @@ export type CheckedOptions = CallTerms & {
   key?: string | undefined;
   /** The hash of the arguments of a call with a key, as they were when it was made. */
   hash?: string | undefined;
+  /** It waited outside the queue, since before `close`. */
+  isEarlier?: boolean;
 };
 
 export type CallDefaults = {

@@ -9,7 +9,7 @@ import { FailedPreconditionError } from '../../errors/errors.ts';
 import { unpackValue } from '../../values/value.ts';
 import { Call, type CallOwner, type Work } from '../queue/call.ts';
 import type { CallRules } from '../queue/call-rules.ts';
-import type { Outcome, Settle } from '../queue/life.ts';
+import type { Outcome, RoomWaiter, Settle } from '../queue/life.ts';
 import type { Placement } from '../queue/lines/placement.ts';
 import {
   type AnyFunction,
@@ -283,26 +283,30 @@ export class Calls {
     const told = onProgress === undefined ? report : this.#reporter(onProgress, report);
     const call = new Call(work, trace?.around(settle) ?? settle, owner, options, told);
     if (limits !== UNLIMITED) limit(call, limits, rules, () => this.host.whyNoWorker());
+    const { isEarlier } = options;
     const room =
-      trace === undefined ? this.#enter(call) : trace.start(call, () => this.#enter(call));
+      trace === undefined
+        ? this.#enter(call, isEarlier)
+        : trace.start(call, () => this.#enter(call, isEarlier));
     this.host.onPut();
     return { call, room };
   }
 
   /** @returns undefined if the call is queued; else a promise that resolves when it is */
-  #enter(call: Call): Promise<void> | undefined {
+  #enter(call: Call, isEarlier: boolean | undefined): Promise<void> | undefined {
     if (call.group !== undefined) return call.group.put(call);
     let room: Promise<void> | undefined;
-    try {
-      this.host.rules.queue.put(call, () => {
-        let entered = (): void => {};
-        let refused: (error: unknown) => void = entered;
-        room = new Promise((resolve, reject) => {
-          entered = resolve;
-          refused = reject;
-        });
-        return { entered, refused };
+    const makeWaiter = (): RoomWaiter => {
+      let entered = (): void => {};
+      let refused: (error: unknown) => void = entered;
+      room = new Promise((resolve, reject) => {
+        entered = resolve;
+        refused = reject;
       });
+      return { entered, refused };
+    };
+    try {
+      this.host.rules.queue.put(call, makeWaiter, isEarlier);
     } catch (error) {
       return Promise.reject(error);
     }

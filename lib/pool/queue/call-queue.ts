@@ -16,7 +16,7 @@
  * 6. The line has an order by priority, and in each priority by time. A worker takes the first
  *    call that it may run (`placement`). The head is that of the call's priority; the
  *    tail, where a suspect goes, is behind everything that is queued, whatever its priority.
- * 7. After `close` nothing is put in. Calls in flight stay there until `out`.
+ * 7. After `close` nothing new is put in. Calls in flight stay there until `out`.
  */
 
 import type { Life, Outcome, Place, RoomWaiter } from './life.ts';
@@ -156,11 +156,12 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
    * Puts a call in, or has it wait for room.
    *
    * @param makeWaiter - makes what hears of it, if it has to wait
+   * @param isEarlier - it was made before `close`: only `dropped` refuses it
    * @returns whether it is in
    * @throws the error of `enter`, or of `close`: the call is out
    */
-  put(call: C, makeWaiter: (call: C) => RoomWaiter): boolean {
-    if (this.#end !== undefined) {
+  put(call: C, makeWaiter: (call: C) => RoomWaiter, isEarlier = false): boolean {
+    if (this.#end !== undefined && (this.isClosed || !isEarlier)) {
       const { refusal } = this.#end;
       call.become({ at: 'out', refusal });
       call.tell();

@@ -87,6 +87,18 @@ describeKinds(kinds, (kind) => {
       expect(coordinator.stopRecord).toMatchObject({ kind: 'plain', suppressedCount: 0 });
     });
 
+    it('lets what was called before it end in `drainMs`, though it waits for room', async () => {
+      const cluster = start(1, { maxQueued: 1 });
+      const { visit } = await running(cluster, 'a');
+      const sums = [1, 2, 3].map((n) => cluster.schedule('add', [n, 1]));
+      const closing = cluster.close({ drainMs: 60_000 });
+      const late = errorOf(cluster.schedule('add', [1, 2]));
+      visit.pass();
+      expect(await cluster.fetch(await Promise.all(sums))).toEqual([2, 3, 4]);
+      expect(await late).toBeInstanceOf(FailedPreconditionError);
+      await closing;
+    });
+
     it('is no loss of a worker, and no retry of the function that it had', async () => {
       const cluster = start(1, { cancelGraceMs: 1 });
       const told: string[] = [];

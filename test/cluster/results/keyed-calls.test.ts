@@ -380,6 +380,19 @@ describe('the arguments of a call with a key', () => {
     expect(runs()).toEqual(['a']);
   });
 
+  test('may be RemoteValues that come when the cluster is closing', async () => {
+    const cluster = start();
+    const value = await cluster.schedule<any>('noteAtGate', [log, 'a', gate]);
+    const kept = cluster.run('first', [log, value], { key: 'a' });
+    const closing = cluster.close({ drainMs: 60_000 });
+    const late = cluster.run('first', [log, value], { key: 'b' });
+    const refused = expect(late).rejects.toMatchObject({ name: 'FailedPreconditionError' });
+    open();
+    expect(await kept).toBe('a');
+    await refused;
+    await closing;
+  });
+
   test('may be RemoteValues, which are waited for and compared by value', async () => {
     await using cluster = start();
     const remote = await cluster.schedule('noteAtGate', [log, 'before', gate]);
