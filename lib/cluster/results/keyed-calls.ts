@@ -264,7 +264,9 @@ export class KeyedCalls implements KeptResults {
     if (!run.callers.delete(caller)) return;
     caller.unwatch();
     caller.settle(outcome.state, outcome.value);
-    if (run.callers.size === 0 && !run.hasEnded) this.#host.decide(run.call, outcome);
+    if (run.callers.size > 0 || run.hasEnded) return;
+    this.#runs.delete(run.name); // while it waits for room, its end is heard later
+    this.#host.decide(run.call, outcome);
   }
 
   /** Reads the store when there is room for the call. */
@@ -340,7 +342,7 @@ export class KeyedCalls implements KeptResults {
   }
 
   #end(run: Run, { state, value }: Outcome): void {
-    this.#runs.delete(run.name);
+    if (this.#runs.get(run.name) === run) this.#runs.delete(run.name);
     for (const caller of run.callers) {
       caller.unwatch();
       caller.settle(state, state === 'ready' ? unpackValue(run.found as Uint8Array) : value);

@@ -127,6 +127,22 @@ describe('a call with a key', () => {
     });
   });
 
+  test('does not end because another caller gave up in line', async () => {
+    await using cluster = start({ maxQueued: 1 }, { workers: 1 });
+    const full = ['a', 'b'].map((line) => cluster.run('noteAtGate', [log, line, gate]));
+    await begun(1);
+    const abort = new AbortController();
+    const call = (options = {}): Promise<unknown> =>
+      cluster.run('note', [log, 'c'], { key: 'c', ...options });
+    const first = expect(call({ signal: abort.signal })).rejects.toBe('enough');
+    abort.abort('enough');
+    const second = call();
+    open();
+    await first;
+    expect(await second).toBe('c');
+    await Promise.all(full);
+  });
+
   test('that ended with an error is run again', async () => {
     await using cluster = start();
     const call = (): Promise<unknown> => cluster.run('failWithout', [log, gate], { key: 'x' });
