@@ -49,6 +49,7 @@ export class CallGroup<C extends Grouped> {
     },
     refused: () => {}, // `left` has rejected its waiter
   });
+  #isServing = false;
   /** The first failure, until a caller has received it. */
   #failure: { readonly error: unknown; errorOf(dropped: C): unknown } | undefined;
 
@@ -183,8 +184,15 @@ export class CallGroup<C extends Grouped> {
     else first.resolve(this.#queue.size === 0);
   }
 
-  /** Serves the line, as far as the state allows. */
+  /** Serves the line, as far as the state allows. What it does may call it again. */
   #serve(): void {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    this.#serveAll();
+    this.#isServing = false;
+  }
+
+  #serveAll(): void {
     for (;;) {
       const first = this.#line.first();
       if (first === undefined) return;

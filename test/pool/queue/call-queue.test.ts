@@ -166,6 +166,18 @@ describe('what waits for room', () => {
   });
 });
 
+it('refuses any number of calls that wait for room and cannot enter', async () => {
+  const { queue, put } = makeQueue(1);
+  put('first');
+  const rooms = Array.from({ length: 20_000 }, () => {
+    const { item, room } = put('moved');
+    item.refusal = 'moved before';
+    return Promise.resolve(room).catch((reason: unknown) => reason);
+  });
+  queue.take();
+  expect(new Set(await Promise.all(rooms))).toEqual(new Set(['moved before']));
+});
+
 describe('1: every call is in one place', () => {
   it('waits, is in line, in flight, and out', async () => {
     const { both, queue, put } = makeQueue(1);
