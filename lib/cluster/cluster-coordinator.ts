@@ -163,7 +163,8 @@ export class ClusterCoordinator<M extends object = any> extends CallPool<M> {
   done(): Promise<boolean> {
     const { core, group, calls } = this.#parts;
     core.hearStop();
-    const done = async (): Promise<boolean> => (await group.done()) && calls.kept?.isBusy !== true;
+    const done = async (): Promise<boolean> =>
+      calls.give((await group.done()) && calls.kept?.isBusy !== true);
     return core.wait(core.resolver.after(done));
   }
 

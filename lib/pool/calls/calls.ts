@@ -204,7 +204,7 @@ export class Calls {
   }
 
   /** Lets the event loop turn if it is time for that. */
-  protected give<T>(value: T): Promise<T> {
+  give<T>(value: T): Promise<T> {
     return this.#yielding.give(value);
   }
 

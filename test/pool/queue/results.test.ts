@@ -28,6 +28,19 @@ describeKinds(kinds, (kind) => {
       expect(await values[0]?.fetch()).toBe(3); // a second fetch
     });
 
+    it('comes, though a loop asks without end whether all is done', async () => {
+      const cluster = start();
+      const { visit } = await running(cluster, 'a');
+      const turns: string[] = [];
+      setImmediate(() => turns.push('turned'));
+      // So often takes more than a moment, and ends also where the event loop is starved.
+      for (let n = 0; n < 1_000_000 && turns.length === 0; n++) {
+        expect(await cluster.done()).toBe(false);
+      }
+      expect(turns).toEqual(['turned']);
+      visit.pass();
+    });
+
     it('is pending until then', async () => {
       const cluster = start();
       const { value, visit } = await running(cluster, 'a');
