@@ -99,7 +99,10 @@ export const checkCallOptions = (
   options: ScheduleOptions | undefined,
   defaults: CallDefaults,
 ): CheckedOptions =>
-  optionsOfCall(options && checkOptions('options', options, OF_A_CALL), defaults);
+  optionsOfCall(
+    options === undefined ? options : checkOptions('options', options, OF_A_CALL),
+    defaults,
+  );
 
 /**
  * All are made here, with the properties in one order, so that V8 keeps one hidden class.
@@ -173,7 +176,11 @@ const OF_A_RUN: Checks = { ...OF_A_CALL, key: checkString };
 export const checkRunOptions = (
   options: CallOptions | undefined,
   defaults: CallDefaults,
-): CheckedOptions => optionsOfCall(options && checkOptions('options', options, OF_A_RUN), defaults);
+): CheckedOptions =>
+  optionsOfCall(
+    options === undefined ? options : checkOptions('options', options, OF_A_RUN),
+    defaults,
+  );
 
 /** @throws RangeError: there will never be a worker for it */
 export function checkPlacement(

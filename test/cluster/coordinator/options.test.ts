@@ -50,6 +50,14 @@ describe('an option that does not exist', () => {
   });
 });
 
+it.each([null, 0, false, ''])('options that are %j are refused', async (wrong) => {
+  await using cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }));
+  const options = wrong as unknown as object;
+  for (const call of [cluster.run('add', [1, 2], options), cluster.schedule('add', [], options)]) {
+    expect(await errorOf(call)).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+  }
+});
+
 describe('a coordinator above the cluster', () => {
   const start = (parent: Coordinator): ClusterCoordinator =>
     new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }), { coordinator: parent });
