@@ -190,6 +190,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   async return(): Promise<IteratorResult<unknown, undefined>> {
     this.#hasBegun = true;
     if (this.#isOver) return DONE;
+    this.#failure = undefined;
     const { isPulling } = this.#source;
     const closed = this.#end();
     this.#serve();
@@ -264,6 +265,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     const isReady = state === 'ready';
     if (!isReady) giveFailure(value);
     if (!settles && !isReady) {
+      this.#failure = undefined; // one error is thrown
       void this.#end();
       return rejection(value);
     }

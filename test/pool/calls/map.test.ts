@@ -140,6 +140,21 @@ describeKinds(kinds, (kind) => {
       await works(cluster);
     });
 
+    it('throws one error, also when its source has failed meanwhile', async () => {
+      const cluster = start(1);
+      function* broken(): Generator<string> {
+        yield 'first';
+        throw new RangeError('second');
+      }
+      const results = cluster.map('fail', broken());
+      await expect(results.next()).rejects.toThrow('first');
+      expect((await results.next()).done).toBe(true);
+      const left = cluster.map('fail', broken(), { onError: 'settle' });
+      await left.next();
+      await left.return?.();
+      expect((await left.next()).done).toBe(true);
+    });
+
     it('throws the first error that comes, where there is no order', async () => {
       const cluster = start(2);
       const results = cluster.map('holdItem', held('a', 'b'), { ordered: false });
