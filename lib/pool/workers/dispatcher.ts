@@ -90,15 +90,12 @@ export class Dispatcher {
   #refuseAll(): boolean {
     const { error } = this.#availability;
     if (error === undefined) return false;
-    for (const { index } of this.#slots.all) {
-      const runner: Runner = { canRun: (placement) => placement.fits(index, {}) };
-      for (;;) {
-        const call = this.#host.queue.take(runner);
-        if (call === undefined) break;
-        this.#host.ended(call, { state: 'failed', value: error });
-      }
+    const all: Runner = { canRun: () => true }; // also those of a worker that would be added
+    for (;;) {
+      const call = this.#host.queue.take(all);
+      if (call === undefined) return true;
+      this.#host.ended(call, { state: 'failed', value: error });
     }
-    return true;
   }
 
   /** The worker that has most calls, of those that have more than one. */

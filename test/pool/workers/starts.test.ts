@@ -65,14 +65,16 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
   it.each(['import', 'setup'] as const)(
     'rejects calls when %s has failed for unavailableAfterMs, until a worker is ready',
     async (fault) => {
-      await start({ unavailableAfterMs: 200 });
+      await start({ workers: { min: 1, max: 2 }, unavailableAfterMs: 200 });
       set(fault);
       await die();
       const error = await errorOf(cluster.run('add', [1, 2]));
       expect(error).toBeInstanceOf(UnavailableError);
       expect(error.message).toContain('No worker has been ready for 200 ms. Last: ');
       expect((error.cause as Error).message).toContain(fault === 'import' ? 'memory' : 'database');
-      expect((await errorOf(cluster.run('add', [1, 2]))).message).toBe(error.message);
+      for (const options of [{}, { worker: 1 }]) {
+        expect((await errorOf(cluster.run('add', [1, 2], options))).message).toBe(error.message);
+      }
       set('none');
       await cluster.ready();
       expect(await cluster.run('add', [1, 2])).toBe(3);
