@@ -201,10 +201,10 @@ export class WorkerPool implements Engine {
     const host = this.#host;
     return new WorkerSlot({ index, name: task, isolation, options }, host, {
       onFree: () => this.#dispatcher.feedAll(),
-      onReady: (slot) => {
+      onReady: (slot, isFirst) => {
         this.#failedStarts = undefined;
         this.#availability.workerIsReady();
-        host.tell('workerStarted', slot.info);
+        if (isFirst) host.tell('workerStarted', slot.info);
         this.#slots.check();
       },
       onStuck: (info) => host.tell('workerStuck', info),

@@ -57,6 +57,16 @@ describeKinds(kinds, (kind) => {
       expect(owners.map((owner) => owner.slice(0, 4)).toSorted()).toEqual(['0 in', '1 in']);
     });
 
+    it('are no start of a worker, where one was ready before', async () => {
+      const cluster = start();
+      let started = 0;
+      cluster.on('workerStarted', () => (started += 1));
+      await cluster.ready();
+      const iterator = cluster.createPerWorkerDataset('numbersAtOnce', [0, 9]).iterator();
+      await cluster.run('next', [iterator]);
+      expect(started).toBe(1);
+    });
+
     it('each iterator begins at the beginning', async () => {
       const cluster = start();
       const dataset = cluster.createPerWorkerDataset('numbersAtOnce', [0, 9]);
