@@ -183,7 +183,7 @@ export class Checkpoint {
   readonly #store: CheckpointStore;
   readonly #keep: number;
   readonly #state: (() => unknown) | undefined;
-  readonly #load: ((state: unknown) => void) | undefined;
+  readonly #load: ((state: unknown) => unknown) | undefined;
   /** Settles when the last save has ended: saves follow each other. */
   #saved: Promise<unknown> = Promise.resolve();
 
@@ -212,7 +212,7 @@ export class Checkpoint {
     this.#store = store;
     this.#keep = keep;
     this.#state = state as (() => unknown) | undefined;
-    this.#load = load as ((state: unknown) => void) | undefined;
+    this.#load = load as ((state: unknown) => unknown) | undefined;
   }
 
   /**
@@ -259,7 +259,7 @@ export class Checkpoint {
         skipped(path, `it lacks the variable '${made.name}'`); // made while the file was read
         continue;
       }
-      if (state !== undefined) this.#load?.(state.value);
+      if (state !== undefined) await this.#load?.(state.value);
       await this.#variables.restore(values);
       return step;
     }

@@ -56,6 +56,20 @@ describe('a checkpoint', () => {
     expect(loaded).toEqual([new Map([['epoch', 4n]])]);
   });
 
+  test('whose state cannot be loaded changes no variable, also if that is known later', async () => {
+    await using cluster = start();
+    const sum = await cluster.variable('sum', 1);
+    const load = async (): Promise<void> => {
+      await sum.read();
+      throw new RangeError('not loaded');
+    };
+    const checkpoint = new Checkpoint(cluster, { directory, state: () => 'state', load });
+    await checkpoint.save(1);
+    await sum.assign(2);
+    await expect(checkpoint.restoreLatest()).rejects.toThrow('not loaded');
+    expect(await sum.read()).toBe(2);
+  });
+
   test('stays in its folder when the program changes its working directory', async () => {
     const before = process.cwd();
     const elsewhere = join(directory, 'elsewhere');
