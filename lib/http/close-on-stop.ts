@@ -12,10 +12,17 @@ import {
 import { showAs } from '../base/inspect.ts';
 import { fieldOf } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
-import { checkCoordinator } from '../coordinator/attachment.ts';
+import { attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
+import { reportBeside } from '../coordinator/requests.ts';
 import { warn } from '../coordinator/words.ts';
-import { type AnyServer, type Connections, connectionsOf, giveBack } from './connections.ts';
+import {
+  type AnyServer,
+  type Connections,
+  connectionsOf,
+  giveBack,
+  isInUse,
+} from './connections.ts';
 
 /** The options of `closeOnStop`. */
 export type CloseOnStopOptions = {
@@ -96,7 +103,7 @@ class Closing implements ServerClosing {
     this.#closeByProgram = close;
     this.#name = name;
     this.#hook = coord.onStop(() => this.#run(drainMs), { name });
-    this.#connections = connectionsOf(server);
+    this.#connections = connectionsOf(server, this, coord);
     server.on('listening', this.#listens);
   }
 
@@ -109,22 +116,26 @@ class Closing implements ServerClosing {
     this.#isDisposed = true;
     this.#hook[Symbol.dispose]();
     this.#server.off('listening', this.#listens);
-    if (this.#phase === 'open') giveBack(this.#server); // else when the run has ended
+    if (this.#phase === 'open') giveBack(this.#server, this); // else when the run has ended
   }
 
-  /** A server that begins to listen after the stop is closed, too. Nobody waits for its drain. */
+  /**
+   * A server that begins to listen after the stop is closed, too, unless it serves another
+   * coordinator by then. Nobody waits for its drain.
+   */
   readonly #listens = (): void => {
     if (this.#phase !== 'open' || !this.#coord.shouldStop()) return;
     const late = this.#coord.onStop(
       async () => {
         late[Symbol.dispose]();
-        await this.#run(0);
+        if (!isInUse(this.#server)) await this.#run(0);
       },
       { name: this.#name },
     );
   };
 
   async #run(drainMs: number): Promise<void> {
+    if (this.#isDisposed) return;
     try {
       if (drainMs > 0 && this.#server.listening) {
         this.#phase = 'draining';
@@ -134,7 +145,7 @@ class Closing implements ServerClosing {
       await this.#close();
     } finally {
       this.#phase = 'open';
-      if (this.#isDisposed) giveBack(this.#server);
+      if (this.#isDisposed) giveBack(this.#server, this);
     }
   }
 
@@ -171,7 +182,14 @@ class Closing implements ServerClosing {
       await connections.empty();
     }
     reopen();
-    if (isClosed) await closed; // gives the error of `close`
+    if (isClosed)
+      await closed; // gives the error of `close`
+    else closed.catch((error) => this.#failLate(error));
+  }
+
+  #failLate(error: unknown): void {
+    const from = { via: 'hook', threadName: this.#name } as const;
+    reportBeside(attachmentOf(this.#coord), error, from, 0);
   }
 
   /** Resolves when `close` has done its work and the server accepts no more. */
@@ -182,7 +200,11 @@ class Closing implements ServerClosing {
       if (!saysClosedBefore(error)) throw error;
     } finally {
       const server = this.#server;
-      if (server.listening) await new Promise((resolve) => void server.close(resolve));
+      if (server.listening) {
+        const closed = new Promise((resolve) => void server.close(resolve));
+        void this.#connections.closeIdle(); // those that were accepted while `close` ran
+        await closed;
+      }
     }
   }
 
@@ -219,7 +241,7 @@ class Closing implements ServerClosing {
  * connection that was upgraded, until it is closed. A connection without a request is idle.
  *
  * Hooks run the last registered first: call it after `onStop` for what requests need. A server that
- * begins to listen after the stop is closed at once; one that the program has closed is only waited
+ * begins to listen after the stop is closed at once, unless it serves another coordinator; one that the program has closed is only waited
  * for. After `clearStop()` the server may listen again, and the next stop closes it.
  *
  * @example

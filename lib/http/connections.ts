@@ -10,6 +10,7 @@ import type { Http2Session, Http2Stream } from 'node:http2';
 import type { Server, Socket } from 'node:net';
 import { type TLSSocket, Server as TlsServer } from 'node:tls';
 import { turn } from '../base/timer.ts';
+import type { Coordinator } from '../coordinator/coordinator.ts';
 
 // What was open at a server before anybody listened to it. Node has no public list of that, so this
 // reads what Node keeps for itself; a runtime without it gives nothing.
@@ -164,8 +165,7 @@ export class Connections {
       const last = use.is === 'http1' ? use.answers.at(-1) : undefined;
       if (last !== undefined) announceClose(last);
     }
-    // A request that has come by now is in the socket: after a turn it is in flight.
-    const closeIdle = (): void => void turn().then(() => this.#closeIdle());
+    const closeIdle = (): void => void this.closeIdle();
     closeIdle();
     // `server.close()` calls it. Node's own cuts answers that have ended, and are still being sent.
     const server = this.#server;
@@ -194,7 +194,8 @@ export class Connections {
   }
 
   /** Closes what is idle, and each session of HTTP/2 once its streams have ended. */
-  #closeIdle(): void {
+  async closeIdle(): Promise<void> {
+    await turn(); // a request that has come by now is in the socket: now it is in flight
     for (const [socket, use] of this.#open) {
       const isIdle = use.is === 'http1' && use.answers.length === 0 && !hasBegun(socket, use);
       if (isIdle || use.is === 'handshake') socket.destroy();
@@ -213,7 +214,10 @@ export class Connections {
         if (accepted !== undefined) this.#open.delete(accepted);
         this.#add(socket, this.#useOf(socket));
       },
-      session: (session: Http2Session) => void this.#streamsOf(session),
+      session: (session: Http2Session) => {
+        this.#streamsOf(session);
+        if (this.#closings > 0) void turn().then(() => session.close());
+      },
       stream: (stream: Http2Stream) => this.#streamed(stream),
     };
     for (const [event, listener] of Object.entries(fixed)) {
@@ -282,6 +286,7 @@ export class Connections {
   /** A request is in flight until its answer is written and its body is read. */
   #answering(socket: Socket, use: Http1, response: ServerResponse): void {
     const request = response.req;
+    if (use.answers.includes(response)) return; // handed on: 'checkContinue', then 'request'
     const before = use.answers.at(-1);
     use.answers.push(response);
     if (this.#closings > 0) {
@@ -293,9 +298,10 @@ export class Connections {
       if (index === -1 || !(request.complete || socket.destroyed)) return;
       use.answers.splice(index, 1);
       if (use.answers.length > 0) return;
-      use.idleAtByte = socket.bytesRead;
+      const isNextHere = isReading(socket);
+      use.idleAtByte = isNextHere ? -1 : socket.bytesRead;
       // The answer may have begun before the closing, and have promised that more are welcome.
-      if (this.#closings > 0) socket.destroySoon();
+      if (this.#closings > 0 && !isNextHere) socket.destroySoon();
     };
     response.once('close', () => {
       end();
@@ -323,6 +329,12 @@ export class Connections {
   }
 }
 
+/** Whether the parser of a connection that has had a request is within a further one. */
+function isReading(socket: Socket): boolean {
+  const parser: { duration?(): number } | undefined = hidden(socket, 'parser');
+  return (parser?.duration?.() ?? 0) > 0;
+}
+
 /** Whether part of a request has come whose head is not complete. */
 function hasBegun(socket: Socket, use: Http1): boolean {
   return socket.bytesRead > use.idleAtByte;
@@ -344,22 +356,29 @@ function takeBackClose(response: ServerResponse): void {
   }
 }
 
-const shared = new WeakMap<AnyServer, { connections: Connections; users: number }>();
+type Shared = { connections: Connections; users: Map<object, Coordinator> };
+const shared = new WeakMap<AnyServer, Shared>();
 
-/** The one list of a server, for each who asks, until `giveBack` has been called as often. */
-export function connectionsOf(server: AnyServer): Connections {
+/** The one list of a server, for each `user`, until all have called `giveBack`. */
+export function connectionsOf(server: AnyServer, user: object, coord: Coordinator): Connections {
   let entry = shared.get(server);
   if (entry === undefined) {
-    entry = { connections: new Connections(server), users: 0 };
+    entry = { connections: new Connections(server), users: new Map() };
     shared.set(server, entry);
   }
-  entry.users++;
+  entry.users.set(user, coord);
   return entry.connections;
 }
 
-export function giveBack(server: AnyServer): void {
+export function giveBack(server: AnyServer, user: object): void {
   const entry = shared.get(server);
-  if (entry === undefined || --entry.users > 0) return;
+  if (!entry?.users.delete(user) || entry.users.size > 0) return;
   shared.delete(server);
   entry.connections.forget();
+}
+
+/** Whether a coordinator that is not stopped will close the server. */
+export function isInUse(server: AnyServer): boolean {
+  const coords = shared.get(server)?.users.values() ?? [];
+  return [...coords].some((coord) => !coord.shouldStop());
 }

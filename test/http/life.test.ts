@@ -106,6 +106,32 @@ describe('a server that', () => {
     await closed;
   });
 
+  it.each([false, true])(
+    'listens again serves the next coordinator (the first closing disposed of: %s)',
+    async (isDisposed) => {
+      const server = http.createServer(
+        (_, response) => void answer.opened.then(() => response.end()),
+      );
+      const answer = gate();
+      const [first, next] = [new Coordinator(), new Coordinator()];
+      const ended = closeOnStop(server, first);
+      first.requestStop();
+      await first.join();
+      const closing = closeOnStop(server, next);
+      server.once('listening', () => isDisposed && ended[Symbol.dispose]());
+      const port = await listen(server);
+      await turn().then(turn);
+      expect(server.listening).toBe(true);
+      const answered = ask({ server, port, kind: 'http' });
+      await eventually(() => closing.inFlight === 1);
+      next.requestStop();
+      answer.open();
+      await answered;
+      await next.join();
+      expect(server.listening).toBe(false);
+    },
+  );
+
   it('the program has closed is waited for', async () => {
     const here = await busy();
     here.server.close();
@@ -231,6 +257,22 @@ describe('options.close', () => {
       await lost;
     },
   );
+});
+
+it('an error of options.close that comes after closeMs is one of the hook, too', async () => {
+  const closing = gate();
+  const here = await busy({ closeMs: 20, close: async () => closing.opened });
+  const lost = Promise.allSettled([here.answered]);
+  await warningsDuring(async () => {
+    here.coord.requestStop();
+    await here.coord.join();
+  });
+  closing.fail(new RangeError('late'));
+  await eventually(() => here.coord.stopRecord?.suppressedCount === 1);
+  expect(here.coord.stopRecord?.suppressed).toMatchObject([
+    { error: { message: 'late' }, requester: { via: 'hook', threadName: 'server' } },
+  ]);
+  await lost;
 });
 
 describe('disposal', () => {

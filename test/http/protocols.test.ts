@@ -91,6 +91,24 @@ describe.each(['h2c', 'h2'])('a server of HTTP/2 (%s)', (kind) => {
     await Promise.all([closed, here.coord.join()]);
   });
 
+  it('ends the sessions of idle clients that came while options.close ran', async () => {
+    const [begun, closing] = [gate(), gate()];
+    const close = async (): Promise<void> => {
+      begun.open();
+      await closing.opened;
+    };
+    const server = make();
+    const here = await scene(server, { close });
+    here.coord.requestStop();
+    await begun.opened;
+    await turn().then(turn); // what was idle before is closed by now
+    const opened = once(server, 'session');
+    session(here.port).catch(() => {}); // it may be ended before it is ready
+    await opened;
+    closing.open();
+    await here.coord.join();
+  });
+
   it('cuts streams after closeMs, and says how many', async () => {
     const server = make();
     const here = await scene(server, { closeMs: 20 });

@@ -236,6 +236,21 @@ describe('a server of HTTP/1', () => {
     await here.coord.join();
   });
 
+  it('counts a request of which part had come before the answer to the last', async () => {
+    const answer = gate();
+    const here = await scene((_, response) => void answer.opened.then(() => response.end('foo')));
+    const client = new RawClient(here.port);
+    client.socket.write('GET /1 HTTP/1.1\r\nhost: test\r\n\r\nGET /2 HT');
+    await nextRequest(here.server as http.Server);
+    answer.open();
+    await eventually(() => client.received.includes('foo'));
+    expect(here.inFlight()).toBe(1);
+    await stopped(here);
+    client.socket.write('TP/1.1\r\nhost: test\r\n\r\n');
+    expect(await client.ended).toMatch(/foo[^]*connection: close[^]*foo/);
+    await here.coord.join();
+  });
+
   it('answers a request that lies unread in its socket at the stop', async () => {
     const here = await scene((_, response) => void response.end('foo'));
     const client = new RawClient(here.port).get('/1');
@@ -315,6 +330,9 @@ describe('a server of HTTP/1', () => {
     server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
       asked.open();
       response.writeContinue();
+      server.emit('request', request, response);
+    });
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
       request.resume().on('end', () => response.end('foo'));
     });
     const port = await listen(server);
