@@ -39,6 +39,7 @@ import {
   adoptWorkers,
   checkCloseLink,
   exitAfterStop,
+  forgetFiredDeadlines,
   mirror,
   stopAfter,
   stopOnAbort,
@@ -384,6 +385,7 @@ export class Coordinator implements AsyncDisposable {
    *   or of a forked process, which no thread can clear
    */
   clearStop(): void {
+    forgetFiredDeadlines(this.#attachment);
     if (this.#attachment.clearStop()) return;
     throw new FailedPreconditionError(
       this.#attachment.native.isClearable()

@@ -158,7 +158,12 @@ async function threadsEnd(
       native.abandonJoin(id);
       reject(reasonOfAbort(signal));
     };
-    if (signal) addAbortListener(signal, onAbort);
+    try {
+      if (signal) addAbortListener(signal, onAbort);
+    } catch (error) {
+      native.abandonJoin(id); // a signal of the program may throw
+      throw error;
+    }
     const unfollow = follow(attachment, progress);
     progress();
   });

@@ -25,6 +25,7 @@ import {
 } from '../base/arguments.ts';
 import { builtin, workerThreads } from '../base/builtins.ts';
 import { fieldOf, isError, messageOf } from '../base/thrown-value.ts';
+import { now } from '../base/timer.ts';
 import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import { DeadlineExceededError, UnavailableError } from '../errors/errors.ts';
 import { binding, threadName } from '../native/native.ts';
@@ -264,6 +265,9 @@ function timed(start: () => number): number {
   }
 }
 
+/** When deadlines fire. */
+const deadlines = new WeakMap<Link, number>();
+
 export function stopAfter(attachment: Attachment, ms: number, stack: string): Disposable {
   checkDuration('ms', ms);
   const error = new DeadlineExceededError(
@@ -272,7 +276,15 @@ export function stopAfter(attachment: Attachment, ms: number, stack: string): Di
   const description = `a deadline of ${ms} ms (stopAfter)`;
   const { bytes } = encode(error);
   const timer = timed(() => attachment.native.stopAfter(ms, bytes, stack, description));
-  return kept(attachment, description, () => attachment.native.cancelStopAfter(timer));
+  const link = kept(attachment, description, () => attachment.native.cancelStopAfter(timer));
+  deadlines.set(link, now() + ms);
+  return link;
+}
+
+/** Lets go of the deadlines that have fired. */
+export function forgetFiredDeadlines({ links }: Attachment): void {
+  const time = now();
+  for (const link of links) if ((deadlines.get(link) ?? time) < time) links.delete(link);
 }
 
 /** Ends the process if it is alive `ms` after a stop. The link outlives this thread. */
@@ -319,10 +331,15 @@ export function mirror(
 // Links to errors that nothing in the program has caught: in this JavaScript thread, in Workers.
 
 /** One listener for all links, as Node warns about the eleventh listener of an event. */
-const onUncaught = new Set<(error: unknown) => void>();
+const onUncaught = new Map<(error: unknown) => void, Attachment>();
+
+/** Whether errors that nothing has caught stop the coordinator. */
+export function stopsOnUncaught(attachment: Attachment): boolean {
+  return [...onUncaught.values()].includes(attachment);
+}
 
 function dispatch(error: unknown): void {
-  for (const listener of onUncaught) listener(error);
+  for (const listener of onUncaught.keys()) listener(error);
   tellUnseenAtExit(); // of a listener of 'exit' that was called after the errors had been written
 }
 
@@ -347,7 +364,7 @@ export function stopOnUncaught(attachment: Attachment, stack: string): Disposabl
     // Of its own, since Node wraps a rejected value that is no Error for 'uncaughtException'.
     process.on('unhandledRejection', dispatch);
   }
-  onUncaught.add(stop);
+  onUncaught.set(stop, attachment);
   return link;
 }
 

@@ -1,10 +1,12 @@
 /** `Coordinator.run`: a scope that does not end before the threads that were started in it. */
 
 import { builtin, workerThreads } from '../base/builtins.ts';
+import { turn } from '../base/timer.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { callDeferred } from './hooks.ts';
 import { joinLast, refuseSelfJoin, untilIdle } from './join.ts';
+import { stopsOnUncaught } from './links.ts';
 import { report, requestPlainStop } from './requests.ts';
 import { bodyRuns } from './threads/busy-workers.ts';
 import { failWith, PATIENCE_MS } from './unseen-errors.ts';
@@ -50,6 +52,7 @@ export async function endScope(attachment: Attachment, failure?: Failure): Promi
     thrown = { error };
   }
   await callDeferred(attachment, thrown !== undefined);
+  if (stopsOnUncaught(attachment)) await turn(); // rejections that nothing has caught come late
   if (thrown !== undefined) throw thrown.error;
   const first = attachment.native.firstError();
   if (first !== null) throw attachment.errors.give(first);

@@ -51,11 +51,11 @@ export function waitForStop(
       reject(reasonOfAbort(signal));
       end();
     };
+    if (signal) addAbortListener(signal, onAbort); // first: a signal of the program may throw
     const timer = new Timer(timeoutMs, () => {
       resolve(attachment.shouldStop() && isStopped(attachment));
       end();
     });
-    if (signal) addAbortListener(signal, onAbort);
     const unlisten = attachment.listen('wait', onStop);
     try {
       hold();

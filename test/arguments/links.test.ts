@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events';
 import { constants } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { Coordinator, FailedPreconditionError } from 'allstop';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { throwing } from '../support/odd-values.ts';
 import {
   coordinatorThatIs,
@@ -206,6 +206,10 @@ describe('a source that refuses a listener', () => {
     };
     const { error } = await refusal(coord, () => coord.stopOnAbort(wrong(signal)));
     expect(error.message).toBe('no listeners here');
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    await refusal(coord, () => coord.waitForStop(50, wrong({ signal })));
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it('what could never be let go of again is no signal', async () => {

@@ -18,14 +18,17 @@ describe('stopOnUncaught', () => {
     expect(ended).toMatchObject({ code: 7, stderr: '' });
   });
 
-  it('is an option of run(), and lasts as long', async () => {
-    const ended = await runScript('uncaught', ['run']);
-    expect(saidOf(ended, 'ran')).toMatchObject({
-      error: 'RangeError: uncaught',
-      listeners: [0, 0, 0],
-    });
-    expect(ended).toMatchObject({ code: 1, stderr: '' });
-  });
+  it.each(['run', 'run, in its last hook', 'run, in its last deferred function'])(
+    'is an option of run(), and lasts as long: %s',
+    async (story) => {
+      const ended = await runScript('uncaught', [story]);
+      expect(saidOf(ended, 'ran')).toMatchObject({
+        error: 'RangeError: uncaught',
+        listeners: [0, 0, 0],
+      });
+      expect(ended).toMatchObject({ code: 1, stderr: '' });
+    },
+  );
 
   it('takes the echo of a stop for no error', async () => {
     expect(await runScript('uncaught', ['echo'])).toMatchObject({ code: 0, stderr: '' });

@@ -8,6 +8,7 @@ import { Worker } from 'node:worker_threads';
 import { Coordinator, DeadlineExceededError, UnavailableError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { collectUntil } from '../../support/collect.ts';
+import { turn } from '../../support/gate.ts';
 
 describe('stopOnAbort', () => {
   it('stops plainly for an AbortError', () => {
@@ -249,6 +250,16 @@ describe('stopAfter', () => {
     await later.waitForStop();
     expect(coord.shouldStop()).toBe(false);
   });
+});
+
+it('a deadline that has fired is let go of when its stop is cleared', async () => {
+  const coord = new Coordinator();
+  const link = new WeakRef(coord.stopAfter(0));
+  await coord.waitForStop();
+  await turn();
+  coord.clearStop();
+  await collectUntil(() => link.deref() === undefined);
+  expect(coord.shouldStop()).toBe(false);
 });
 
 // Elsewhere nothing limits the memory of a program that runs.

@@ -50,6 +50,20 @@ const stories = {
     );
     say('ran', { error: String(await run.catch((error) => error)), listeners: listeners() });
   },
+  async 'run, in its last hook'() {
+    const lose = (coord) => {
+      coord.onStop(() => void Promise.reject(new RangeError('uncaught')));
+    };
+    const run = Coordinator.run(lose, { stopOnUncaught: true });
+    say('ran', { error: String(await run.catch((error) => error)), listeners: listeners() });
+  },
+  async 'run, in its last deferred function'() {
+    const lose = (coord) => {
+      coord.defer(() => void Promise.reject(new RangeError('uncaught')));
+    };
+    const run = Coordinator.run(lose, { stopOnUncaught: true });
+    say('ran', { error: String(await run.catch((error) => error)), listeners: listeners() });
+  },
   async echo() {
     const coord = new Coordinator();
     coord.stopOnUncaught();
