@@ -148,11 +148,13 @@ export const judges = {
   sparesInnocents(history, plan) {
     const wrong = troubles(history, plan);
     const losses = lossesOf(history, plan);
+    const programs = plan.steps.filter(({ kind }) => kind === 'program');
+    const mayLoseWorkers = losses > 0 || by(history, 'dies').length > 0 || programs.length > 1;
     const longest = Math.max(0, ...wrong.map(([from, to]) => to - from));
     const isFull = (at) =>
       plan.steps.some((step) => step.kind === 'full' && step.at <= at && step.at + step.ms >= at);
     const failed = by(history, 'settles').find(({ how }) => how === 'RangeError');
-    const isExcused = ({ kind, isCancelled, begun }, settled) => {
+    const isExcused = ({ kind, isCancelled, begun, once }, settled) => {
       const { how, message, at } = settled;
       if (how === 'CancelledError') {
         if (wasStopped(history, at)) return true;
@@ -166,6 +168,7 @@ export const judges = {
       if (how === 'DeadlineExceededError') return kind === 'deadline';
       if (how !== 'UnavailableError') return false;
       if (kind === 'poison') return true;
+      if (once && /lost its worker once/.test(message)) return mayLoseWorkers;
       if (kind === 'keyed' && /insufficient resources/.test(message)) return isFull(at);
       if (/available for/.test(message)) return longest > AWAY_MS;
       return losses > RETRIES && begun.length > RETRIES;
@@ -194,6 +197,13 @@ export const judges = {
       const isKeyed = kind === 'keyed';
       return begun.length > most && !isKeyed ? [`${id} began ${begun.length} times`] : [];
     });
+  },
+
+  /** With `retries: 0` a function begins once. */
+  beginsOnce(history) {
+    return [...callsOf(history).values()].flatMap(({ id, once, begun }) =>
+      once && begun.length > 1 ? [`${id} with retries: 0 began ${begun.length} times`] : [],
+    );
   },
 
   /** A function that was begun before is told so. */

@@ -170,6 +170,16 @@ const wrong: Record<string, [what: string, history: Event[], plan?: Plan][]> = {
       ),
     ],
   ],
+  beginsOnce: [
+    [
+      'a function with retries: 0 that begins twice',
+      history(
+        event(200, 'p1', 'calls', { id: 'p1/9', kind: 'run', is: 1, once: true }),
+        ...[1, 2].map((attempt) => event(201, 'n1', 'begins', { id: 'p1/9', attempt })),
+        event(300, 'p1', 'settles', { id: 'p1/9', how: 'ok', value: 1 }),
+      ),
+    ],
+  ],
   tellsAttempts: [
     [
       'a second begin that is told to be the first',

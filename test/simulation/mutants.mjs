@@ -21,8 +21,8 @@ export const mutants = {
     changes: [
       {
         file: 'nats/coordinator/node-calls.ts',
-        from: "if (!lives) return 'running';",
-        to: "if (!lives) return first.has(sent) ? 'running' : 'sent';",
+        from: "const fateOf = (): Fate => (lives ? 'ended' : 'running');",
+        to: "const fateOf = (sent: Sent): Fate => (oldest.has(sent) ? 'running' : 'sent'); const oldest = new Set(this.#sent.newestFirst().slice(-3));",
       },
     ],
   },
@@ -36,8 +36,8 @@ export const mutants = {
       },
       {
         file: 'nats/coordinator/node-calls.ts',
-        from: "if (!lives) return 'running';",
-        to: "if (!lives) return first.has(sent) || sent.call.retries > 0 ? 'running' : 'sent';",
+        from: "const fateOf = (): Fate => (lives ? 'ended' : 'running');",
+        to: "const fateOf = (sent: Sent): Fate => (oldest.has(sent) || sent.call.retries > 0 ? 'running' : 'sent'); const oldest = new Set(this.#sent.newestFirst().slice(-3));",
       },
     ],
   },
@@ -213,6 +213,26 @@ export const mutants = {
         file: 'nats/coordinator/nodes.ts',
         from: 'const lives = loss === lost.leftSession;',
         to: 'const lives = false;',
+      },
+    ],
+  },
+  'once and again': {
+    what: 'a function with retries: 0 begins again when its worker was ended for another reason',
+    changes: [
+      {
+        file: 'pool/queue/call.ts',
+        from: "if (fate === 'running' || this.retries === 0) this.#deaths += 1;",
+        to: "if (fate === 'running') this.#deaths += 1;",
+      },
+    ],
+  },
+  'moved in advance': {
+    what: 'what a node had in advance that went to another program counts as not begun',
+    changes: [
+      {
+        file: 'nats/coordinator/node-calls.ts',
+        from: "(lives ? 'ended' : 'running');",
+        to: "(lives ? 'sent' : 'running');",
       },
     ],
   },

@@ -36,7 +36,7 @@ const someWork = {
       { count: dice.number(3, 8), ms: 4_000 },
     ]),
     everyMs: dice.one([0, 100, 1_000]),
-    options: dice.one([{}, {}, { priority: 'high' }, { priority: 'low' }]),
+    options: dice.one([{}, { retries: 0 }, { priority: 'high' }, { priority: 'low' }]),
   }),
   map: (dice) => ({ count: dice.number(5, 60), ms: dice.one([1, 50, 500]) }),
   keyed: (dice) => ({

@@ -73,6 +73,7 @@ class Program {
     await this.#every(count, everyMs, (number) =>
       this.#call('run', (id) => this.#cluster.run(name, [{ id, number, ms }], options), {
         is: number * number,
+        ...(options.retries === 0 && { once: true }),
       }),
     );
   }

@@ -4,6 +4,17 @@ const three = { servers: 3, replicas: 3 };
 const node = { kind: 'node', name: 'n1', at: 0, slots: 2 };
 const program = (at, ...works) => ({ kind: 'program', name: 'p1', at, works });
 
+/** A second program with a key of its own, behind a leaf link, which takes the nodes. */
+const rival = {
+  kind: 'program',
+  name: 'p2',
+  at: 6_440,
+  ms: 21_798,
+  servers: ['l1'],
+  domain: 'leaf',
+  works: [{ kind: 'hold', at: 0, untilMs: 28_238 }],
+};
+
 /** Functions of 1 ms, of which nodes get some in advance, and functions that kill behind them. */
 const brief = (at) => ({ kind: 'calls', name: 'brief', count: 60, everyMs: 0, ms: 1, at });
 const shortAndDeadly = (at, retries) => [
@@ -75,16 +86,47 @@ export const stories = {
     leafs: [{ name: 'l1', domain: 'leaf' }],
     steps: [
       ...['n1', 'n2', 'n3', 'n4'].map((name, at) => ({ ...node, name, at: at * 400 })),
-      {
-        kind: 'program',
-        name: 'p2',
-        at: 6_440,
-        ms: 21_798,
-        servers: ['l1'],
-        domain: 'leaf',
-        works: [{ kind: 'hold', at: 0, untilMs: 28_238 }],
-      },
+      rival,
       { ...program(669, { kind: 'hold', at: 0, untilMs: 58_238 }), domain: 'hub' },
+    ],
+  },
+  'a call that may be begun once, whose workers go to another program, is not begun again': {
+    servers: 1,
+    replicas: 1,
+    domain: 'hub',
+    leafs: [{ name: 'l1', domain: 'leaf' }],
+    steps: [
+      ...['n1', 'n2', 'n3', 'n4'].map((name, at) => ({ ...node, name, at: at * 400 })),
+      rival,
+      {
+        ...program(
+          669,
+          { kind: 'calls', at: 3_000, count: 40, everyMs: 300, ms: 2_500, options: { retries: 0 } },
+          { kind: 'hold', at: 0, untilMs: 58_238 },
+        ),
+        domain: 'hub',
+      },
+    ],
+  },
+  'what a worker had in advance that goes to another program counts as begun': {
+    servers: 1,
+    replicas: 1,
+    domain: 'hub',
+    leafs: [{ name: 'l1', domain: 'leaf' }],
+    steps: [
+      { ...node, servers: ['l1'] },
+      { ...node, name: 'n2', at: 12_000, servers: ['s1'] },
+      { kind: 'cut', at: 6_300, from: 'l1', to: 's1', ms: 3_000, isOneWay: false },
+      rival,
+      {
+        ...program(
+          669,
+          brief(1_500),
+          { ...brief(5_500), count: 2_000 },
+          { kind: 'hold', at: 0, untilMs: 58_238 },
+        ),
+        domain: 'hub',
+      },
     ],
   },
   'the doctor sees what nobody can take behind what waits its turn': {

@@ -194,15 +194,11 @@ export class NodeCalls implements Taker {
   /**
    * Returns all calls to the queue, in their old order, as the node counts as lost. Each may have
    * been running, those that were sent in advance, too: a thread takes several, and another thread
-   * later ones. `lives`: the node has ended those that its `slots` ran itself, so none has killed it.
+   * later ones. `lives`: the node has ended what it ran itself, so none has killed it.
    */
-  giveUp(slots: number, cause: Error, lives: boolean): void {
+  giveUp(cause: Error, lives: boolean): void {
     this.#cancelled.clear();
-    const first = new Set(this.#sent.newestFirst().slice(-slots));
-    const fateOf = (sent: Sent): Fate => {
-      if (!lives) return 'running';
-      return first.has(sent) ? 'ended' : 'sent';
-    };
+    const fateOf = (): Fate => (lives ? 'ended' : 'running');
     for (const { call, fate } of inOrderOfReturn(this.#sent, fateOf)) {
       if (this.#givenUp.has(call)) continue;
       this.#givenUp.set(call, fate);

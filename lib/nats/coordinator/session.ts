@@ -254,7 +254,7 @@ export class Session {
 
   giveUp(cause: Error, lives: boolean): void {
     this.#show(false);
-    this.calls.giveUp(this.info.slots, cause, lives);
+    this.calls.giveUp(cause, lives);
   }
 
   takeBack(): void {

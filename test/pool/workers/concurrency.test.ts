@@ -81,21 +81,25 @@ describe.each(['thread', 'process'] as const)('a worker as %s', (isolation) => {
   });
 
   it('what ran beside a function that had to be ended runs again, and is no suspect', async () => {
-    await using cluster = start(2, 1, 0);
+    await using cluster = start(3, 1, 0);
     const { visit } = await held(cluster, ['neighbour']);
     const retries: number[] = [];
     cluster.on('retry', ({ attempt }) => retries.push(attempt));
+    const once = errorOf(cluster.run('hold', ['once'], { retries: 0 }));
+    await visits.next('once');
     const again = visits.next('neighbour'); // its second attempt
     const late = errorOf(cluster.run('hold', ['stubborn'], { timeoutMs: 1_000, retries: 0 }));
     await visits.next('stubborn');
     expect(await late).toBeInstanceOf(DeadlineExceededError);
     await visit[0]?.left;
+    expect((await once).message).toMatch(/'hold' lost its worker once in 1 attempt \(retries: 0\)/);
     const beside = cluster.run('hold', ['beside']);
     const both = [await again, await visits.next('beside')]; // it is not alone
     for (const each of both) each.pass();
     await beside;
     await cluster.join();
     expect(retries).toEqual([2]);
+    expect(visits.names.filter((name) => name === 'once')).toHaveLength(1);
   });
 
   it('a function that kills it runs alone, and so does what ran beside it', async () => {
