@@ -131,8 +131,8 @@ export const mutants = {
     changes: [
       {
         file: 'nats/connection/connection.ts',
-        from: "const given = typeof connect === 'function' ? await connect() : connect;",
-        to: "const given = typeof connect === 'function' ? await (connect.kept ??= connect()) : connect;",
+        from: "(typeof connect === 'function' ? await connect() : connect);",
+        to: "(typeof connect === 'function' ? await (connect.kept ??= connect()) : connect);",
       },
     ],
   },

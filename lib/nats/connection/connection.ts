@@ -21,6 +21,8 @@ const MAX_RETRY_MS = 1_000;
  */
 const RETRY_JITTER = 0.5;
 const CLOSE_MS = 1_000;
+/** How long `connect` of the options may take. */
+const ANSWER_MS = 20_000;
 const PING_MS = 2_000;
 /**
  * A connection is lost when nothing has come over it for this many pings. (The client would count
@@ -76,17 +78,23 @@ export const loadClient = (): Promise<Nats> =>
  * reconnecting needs.
  *
  * @param inboxPrefix - begins the subjects of replies, so that a server can forbid other clients these
+ * @param signal - ends the wait for `connect`
  * @throws (rejects) what `connect` throws; an error of reading a file of credentials
  */
 export async function clientOptions(
   nats: Nats,
   options: NatsConnectionOptions,
   inboxPrefix: string,
+  signal?: AbortSignal,
 ): Promise<ConnectionOptions> {
   const { servers, tls, connect, renew } = options;
   const { user, pass, token, nkey, creds } = renew === undefined ? options : renew();
   const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
-  const given = typeof connect === 'function' ? await connect() : connect;
+  const asked = async () => (typeof connect === 'function' ? await connect() : connect);
+  const late = (): never => {
+    throw new Error(`options.connect has not answered for ${ANSWER_MS} ms`);
+  };
+  const given = await within(ANSWER_MS, asked(), late, signal);
   return {
     ...SETTINGS,
     inboxPrefix,
@@ -206,13 +214,15 @@ export class Connection {
 
   /** @throws (rejects) why it failed, as clearly as can be told */
   async #connect(client: Nats, servers: readonly string[]): Promise<NatsConnection> {
-    const options = await clientOptions(client, { ...this.#options, servers }, this.#inboxPrefix);
+    const { signal } = this.#closing;
+    const given = { ...this.#options, servers };
+    const options = await clientOptions(client, given, this.#inboxPrefix, signal);
     const settings = { name: this.#name, ...options };
     this.#sockets = new ClientSockets();
     try {
       return await this.#sockets.connect(client.connect, settings);
     } catch (error) {
-      throw await clarifyFailure(error, this.#options.servers, settings, this.#closing.signal);
+      throw await clarifyFailure(error, this.#options.servers, settings, signal);
     }
   }
 

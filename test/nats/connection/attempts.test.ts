@@ -35,3 +35,20 @@ it('less and less often', async () => {
   const [afterFourth, fifth] = accepted.slice(-2) as [number, number];
   expect(fifth - afterFourth).toBeGreaterThan(750); // 100, 200, 400, 800
 });
+
+it('but a `connect` that does not answer delays no close()', async () => {
+  let asked = (): void => {};
+  const isAsked = new Promise<void>((resolve) => {
+    asked = resolve;
+  });
+  const connect = async (): Promise<object> => {
+    asked();
+    return await new Promise(() => {});
+  };
+  const servers = '127.0.0.1:1';
+  const cluster = new ClusterCoordinator(
+    new NatsStrategy({ module: tasks, servers, cluster: 'attempts', connect }),
+  );
+  await isAsked;
+  await cluster.close();
+});
