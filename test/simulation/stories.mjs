@@ -129,6 +129,22 @@ export const stories = {
       },
     ],
   },
+  'a stop by a program whose machine has a name that is not ASCII': {
+    servers: 1,
+    replicas: 1,
+    steps: [
+      node,
+      { kind: 'node', name: 'n2', at: 7_000, slots: 1 },
+      {
+        ...program(
+          500,
+          { kind: 'stop', at: 5_000, isRemote: false },
+          { kind: 'hold', at: 0, untilMs: 20_000 },
+        ),
+        name: 'büro',
+      },
+    ],
+  },
   'the doctor sees what nobody can take behind what waits its turn': {
     servers: 1,
     replicas: 1,

@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { Timer } from '../../base/timer.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { StopArbiter as Arbiter, type StopMessage } from '../../coordinator/stop-relay.ts';
+import { cleaned } from '../wire/shapes.ts';
 
 /** How long our own work waits after a broadcast, so that processes on this machine stop first. */
 const QUIET_MS = 10;
@@ -63,5 +64,5 @@ export class StopArbiter {
 /** The requester of a stop of this process names its machine. */
 const fromHere = (stop: StopMessage): StopMessage => ({
   ...stop,
-  requester: { ...stop.requester, host: stop.requester.host ?? hostname() },
+  requester: { ...stop.requester, host: cleaned(stop.requester.host ?? hostname()) },
 });

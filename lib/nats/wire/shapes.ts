@@ -15,7 +15,8 @@ export const isWord = (value: unknown): value is string =>
 export const isUnprintable = (value: unknown): value is string =>
   isText(value) && value.length <= 256 && !isWord(value);
 /** The text as a word, with spaces in place of what is not printable ASCII. */
-export const cleaned = (value: string): string => value.replaceAll(/[^\x20-\x7e]+/g, ' ');
+export const cleaned = (value: string): string =>
+  value.replaceAll(/[^\x20-\x7e]+/g, ' ').slice(0, 256);
 export const isNumber = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value);
 export const isCount = (value: unknown): value is number =>
