@@ -7,6 +7,8 @@
  *    its calls are returned to the queue, but it is not over. With the node's next sign of
  *    life it goes on: what has ended there is accepted, the first result counts.
  *    It is over when its node says so, or is in another session.
+ * 3. A node may take the task of one on its host that nobody hears, and that has calls. That one
+ *    keeps its calls until it counts as lost; if it is back before, it ends them and leaves.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -220,7 +222,8 @@ export class Nodes {
     if (admission.refusal !== undefined) this.#refuse(info, token, admission);
     else {
       const { task } = admission;
-      if (task.session !== undefined) this.#setAway(task.session, lost.gone);
+      const { session } = task;
+      if (session !== undefined) this.#free(session, lost.gone, session.calls.running > 0);
       this.#begin(task, info, token, definition);
     }
   }
@@ -449,12 +452,17 @@ export class Nodes {
 
   /** The node counts as lost: its task is free, and its calls are queued again. */
   #setAway(session: Session, loss: Loss, cause?: unknown): void {
+    this.#free(session, loss, false, cause);
+  }
+
+  /** `keepsCalls`: only its task is free. It is away, and may be back in time. */
+  #free(session: Session, loss: Loss, keepsCalls: boolean, cause?: unknown): void {
     const { how, remedy } = loss;
     const lives = loss === lost.leftSession;
     const wasReady = session.status.phase === 'ready' || session.isLeaving;
-    if (!session.note('away')) return;
+    if (!session.note(keepsCalls ? 'leaving' : 'away') && !keepsCalls) return;
     const { dispatcher, servers, cluster, failIfHeld } = this.#options;
-    this.#givenUp.add(session);
+    if (!keepsCalls) this.#givenUp.add(session);
     const { info, task: index } = session;
     dispatcher.remove(session);
     this.#lookAtFunctions();
@@ -478,7 +486,7 @@ export class Nodes {
     // The task of a node that never answered may be forgotten: it must use up no spare before.
     if (session.isConfirmed) this.#tasks.matchSpares();
     log('%s: %s', cluster, error.message);
-    session.giveUp(error, lives);
+    if (!keepsCalls) session.giveUp(error, lives);
     this.#host.changed();
     if (!hasLeft) this.#host.tell('workerLost', task.info, error);
     if (isNeeded) {

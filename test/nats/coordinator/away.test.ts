@@ -46,6 +46,25 @@ describe('a worker that is away', () => {
     expect(nodesLost(cluster)).toBe(0);
   });
 
+  it('for less loses nothing to another of its host that joins meanwhile', async () => {
+    const cluster = scene.coordinator({ lostAfterMs: 30_000 });
+    const worker = scene.spawn({ servers: proxy.address });
+    await cluster.ready();
+    const run = cluster.run('holdAndSay', [visits.path, 'a'], { retries: 0 });
+    run.catch(() => {});
+    const visit = await visits.next('a');
+    worker.child.kill('SIGSTOP'); // it cannot connect again
+    proxy.restore();
+    await untilReport(cluster, ({ tasks }) => tasks[0]?.phase === 'silent');
+    const other = scene.spawn();
+    await eventually(() => cluster.workers[0]?.pid === other.pid);
+    await cluster.ready();
+    worker.child.kill('SIGCONT');
+    visit.pass();
+    expect(await run).toMatchObject({ pid: worker.pid, attempt: 1 });
+    await eventually(() => cluster.workers.some(({ pid }) => pid === worker.pid));
+  });
+
   it('for longer, and alone, goes on, too: nothing is run twice', async () => {
     const cluster = scene.coordinator({ lostAfterMs: 1_000 });
     const worker = scene.spawn({ servers: proxy.address });
