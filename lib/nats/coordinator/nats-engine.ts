@@ -37,7 +37,6 @@ import { ParameterServers } from '../variables/parameter-servers.ts';
 import {
   type Alive,
   type CoordinatorReport,
-  json,
   type RefusedNode,
   type WorkReport,
 } from '../wire/control-messages.ts';
@@ -45,6 +44,7 @@ import { type Fingerprints, fingerprintsOf } from '../wire/fingerprints.ts';
 import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
+import { cleaned } from '../wire/shapes.ts';
 import { Subjects } from '../wire/subjects.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { Fence } from './fence.ts';
@@ -95,7 +95,7 @@ export class NatsEngine implements Engine {
     this.#dispatcher = new Dispatcher(host);
     this.#subjects = new Subjects(cluster);
     const since = new Date().toISOString();
-    const own = { run: this.#run, host: hostname(), pid: process.pid, since };
+    const own = { run: this.#run, host: cleaned(hostname()), pid: process.pid, since };
     const fence = new Fence(cluster, settings.replicas, own, options);
     this.#tasks = new ClusterTasks(settings.expect, settings.minWorkers, settings.workerStart);
     const state = (): EngineReadiness => this.#leadership.state;
@@ -374,6 +374,8 @@ function warnOfTwo(cluster: string, { host, pid, since, token }: Alive, own: num
 
 /** The most tasks, and the most refused nodes, in one report. */
 const MAX_ENTRIES = 1_000;
+/** The longest text: the message of an error has any length. */
+const MAX_TEXT = 1_000;
 
 type DoctorReportOptions = {
   run: string;
@@ -401,13 +403,20 @@ function workLines({ waiting, oldest, blocked, failures }: WorkReport): string[]
   return [...line, ...failed];
 }
 
-/** Halves the number of entries until the report fits. Tasks that are not ready come first. */
+/**
+ * Cuts each text, then halves the number of entries until the report fits. Tasks that are not ready
+ * come first.
+ */
 function doctorReport(options: DoctorReportOptions): Uint8Array {
+  const cut = (_name: string, value: unknown): unknown =>
+    typeof value === 'string' ? value.slice(0, MAX_TEXT) : value;
+  const bytesOf = (count: number): Uint8Array =>
+    Buffer.from(JSON.stringify(reportOf(options, count), cut));
   let count = MAX_ENTRIES;
-  let bytes = json(reportOf(options, count));
+  let bytes = bytesOf(count);
   while (bytes.byteLength > options.maxBytes && count > 0) {
     count = Math.floor(count / 2);
-    bytes = json(reportOf(options, count));
+    bytes = bytesOf(count);
   }
   return bytes;
 }

@@ -407,6 +407,16 @@ describe('a stop', () => {
     await knows(watching, ({ error }) => error === 'enough');
   });
 
+  it('whose error has a long message is told to doctor in short', async () => {
+    scene = await NatsScene.open();
+    const cluster = scene.coordinator({ minWorkers: 0 });
+    await cluster.ready();
+    cluster.coordinator.requestStop(new RangeError('x'.repeat(3_000_000)));
+    const { checks } = await diagnose(scene.server.address, 'test');
+    const { detail } = checks.find(({ name }) => name === 'coordinator') ?? {};
+    expect(detail).toMatch(/stopped .* ago, since .*: RangeError: x{500}/);
+  });
+
   it('by a worker that dies, while the coordinator is cut off, is told by the others', {
     tags: 'long',
   }, async () => {
