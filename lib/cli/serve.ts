@@ -17,6 +17,7 @@ import { binding } from '../native/native.ts';
 import { loadClient } from '../nats/connection/connection.ts';
 import { CREDENTIAL_VARIABLES } from '../nats/connection/connection-options.ts';
 import { type CallOutcome, ClusterNode, type NodeEvent } from '../nats/node/node.ts';
+import { MOST_RESOURCES } from '../nats/wire/control-messages.ts';
 import { DEFINITION } from '../pool/worker/module.ts';
 import type { Recycle } from '../pool/workers/channel.ts';
 import {
@@ -42,7 +43,8 @@ function resourcesOf({ resources: text }: Options): Record<string, number> | und
   if (text === undefined) return undefined;
   const entries = text.split(',').map((part): [string, number] => {
     const [, name, amount] = /^([A-Za-z0-9_-]{1,64})=(\d+(?:\.\d+)?)$/.exec(part) ?? [];
-    if (name !== undefined && Number(amount) > 0) return [name, Number(amount)];
+    const number = Number(amount);
+    if (name !== undefined && number > 0 && Number.isFinite(number)) return [name, number];
     throw new UsageError(
       `--resources must be names and amounts, as in gpu=1,licence=2, not '${text}'`,
     );
@@ -50,6 +52,9 @@ function resourcesOf({ resources: text }: Options): Record<string, number> | und
   const resources = Object.fromEntries(entries);
   if (Object.keys(resources).length < entries.length) {
     throw new UsageError(`--resources must name each resource once, not '${text}'`);
+  }
+  if (entries.length > MOST_RESOURCES) {
+    throw new UsageError(`--resources must name at most ${MOST_RESOURCES} resources`);
   }
   return resources;
 }

@@ -192,6 +192,7 @@ describe('allstop worker', () => {
   const module = ['--module', fileURLToPath(import.meta.url)];
   const others = ['--servers', '127.0.0.1:1', '--cluster', 'c'];
 
+  const many = Array.from({ length: 101 }, (_, at) => `r${at}=1`).join(',');
   it.each([
     [[...others], '--module'],
     [[...module, '--cluster', 'c'], 'needs --servers'],
@@ -209,6 +210,8 @@ describe('allstop worker', () => {
     [[...module, ...others, '--slots', '0'], '--slots must be an integer from 1'],
     [[...module, ...others, '--resources', 'gpu'], '--resources must be names and amounts'],
     [[...module, ...others, '--resources', 'gpu=1,gpu=2'], 'each resource once'],
+    [[...module, ...others, '--resources', `gpu=${'9'.repeat(400)}`], 'must be names and amounts'],
+    [[...module, ...others, '--resources', many], 'at most 100'],
     [[...module, ...others, '--task', '-1'], '--task must be'],
     [[...module, ...others, '--task', '1.5'], '--task must be an integer from 0'],
     [[...module, ...others, '--spec', spec, '--task', '1'], `--spec: ${spec} has no task worker:1`],

@@ -162,7 +162,7 @@ export type CoordinatorReport = {
 const isIndex = (value: unknown): value is number => isCount(value) && value <= 1_000_000;
 export const MOST_ADDRESSES = 1_000;
 
-const MOST_RESOURCES = 100;
+export const MOST_RESOURCES = 100;
 
 const areResources = (value: unknown): value is Record<string, number> =>
   isObject(value) &&
