@@ -39,6 +39,8 @@ export interface FenceListener {
   mayTake(holder: Holder): Promise<boolean>;
   /** Whether another run with a greater token answers that it holds a key. */
   hasRival(): Promise<boolean>;
+  /** Whether the run has ended: the key must not name it as living any more. */
+  isOver(): boolean;
 }
 
 const KEY = 'run';
@@ -96,6 +98,7 @@ export class Fence {
 
   async #hold(kv: KV, heard: number, listener: FenceListener): Promise<boolean> {
     for (;;) {
+      if (listener.isOver()) return false;
       if (this.token !== undefined && this.token >= heard && this.#revision !== undefined) {
         if (await this.#write(kv, this.token, this.#revision)) return true;
       }
@@ -119,6 +122,7 @@ export class Fence {
       const least = isRaised ? Math.max(there?.token ?? 0, heard) + 1 : 0;
       const token = Math.max(this.token ?? Date.now(), isOurs ? there.token : 0, least);
       const isLost = there === undefined && this.token !== undefined;
+      if (listener.isOver()) return false;
       if (!(await this.#write(kv, token, revision))) continue; // another coordinator has written it
       if (!isOurs) this.#isRestored = isLost;
       this.token = token;

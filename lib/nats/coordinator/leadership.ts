@@ -74,6 +74,7 @@ export class Leadership {
   #unavailable: Timer | undefined;
   #next: Timer | undefined;
   #isLooking = false;
+  #looking: Promise<void> = Promise.resolve();
   /** Those that wait for a look that begins after they have asked. */
   #asked: Asked[] = [];
   /** The greatest token that any message has named. */
@@ -175,7 +176,7 @@ export class Leadership {
   async close(): Promise<void> {
     const { nats } = this.connection;
     if (nats !== undefined) {
-      const released = this.#fence.release(nats).catch(() => undefined);
+      const released = this.#looking.then(() => this.#fence.release(nats)).catch(() => undefined);
       await within(RELEASE_MS, released, () => undefined);
     }
     await this.connection.close();
@@ -254,7 +255,7 @@ export class Leadership {
     const asked = this.#asked;
     this.#asked = [];
     const heard = this.#heard;
-    void this.#hold(nats, heard).then((how) => {
+    this.#looking = this.#hold(nats, heard).then((how) => {
       this.#isLooking = false;
       if (this.#end !== undefined) {
         for (const { reject } of asked) reject(this.#end);
@@ -280,6 +281,7 @@ export class Leadership {
           if (hasRival) this.#conceded = Math.max(this.#conceded, heard);
           return hasRival;
         },
+        isOver: () => this.#end !== undefined,
       });
       if (!isHeld || this.#end !== undefined) return 'not-held';
       if (this.connection.nats !== nats) return 'held';
@@ -304,7 +306,7 @@ export class Leadership {
     if (this.#seen === undefined || isSigned) this.#seen = { revision, at: now };
     const isQuiet = now - this.#seen.at > UNSIGNED_MS || this.#state.phase !== 'standby';
     const lives = isSigned || !isQuiet || (await this.#listener.isAlive(run.run));
-    if (!lives) return this.#end === undefined;
+    if (!lives) return true;
     if (onHeld === 'refuse') throw heldBy(cluster, run);
     this.#areAvailable();
     this.#enter({ phase: 'standby', ...standingBy(run.host, run.pid) });

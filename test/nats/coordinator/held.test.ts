@@ -10,6 +10,7 @@ import { Checkpoint, type ClusterCoordinator } from 'allstop/cluster';
 import { NatsResults } from 'allstop/nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { someChunk } from '../../support/long-operations.ts';
+import { diagnose } from '../../support/nats-doctor.ts';
 import { NatsScene, works } from '../../support/nats-scene.ts';
 import { untilReport } from '../../support/not-ready.ts';
 import type { TcpProxy } from '../../support/tcp-proxy.ts';
@@ -88,6 +89,27 @@ describe('a run that was taken over', () => {
     for await (const key of await kv.keys()) keys.push(key);
     expect(keys).toEqual([]);
   });
+});
+
+it('a run that ends while it takes the cluster leaves no key that names it as living', async () => {
+  const states: boolean[] = [];
+  let written = (): void => {};
+  const isWritten = new Promise<void>((resolve) => {
+    written = resolve;
+  });
+  nats.subscribe('$KV.allstop_test.run', {
+    callback: (_error, message) => {
+      states.push('ended' in message.json<object>());
+      written();
+    },
+  });
+  await nats.flush();
+  proxy.latencyMs = 200; // it has not heard by then that the key is its own
+  const cluster = scene.coordinator({ servers: proxy.address, minWorkers: 0 });
+  await isWritten;
+  await cluster.close();
+  await nats.flush();
+  expect(states).toEqual([false, true]);
 });
 
 describe('two runs of one name', () => {
@@ -205,6 +227,15 @@ describe('a run that finds the cluster held', () => {
     await first.close().catch(() => {});
     if (first === next) await expect(square).rejects.toThrow();
     else expect(await square).toBe(9);
+  });
+
+  it('and stands by, is no older one to doctor', async () => {
+    await scene.coordinator({ minWorkers: 0 }).ready();
+    const next = scene.coordinator({ minWorkers: 0, onHeld: 'standBy' });
+    await untilReport(next, ({ engine }) => engine.phase === 'standby');
+    const { checks } = await diagnose(scene.server.address, 'test');
+    const { detail } = checks.find(({ name }) => name === 'coordinator') ?? {};
+    expect(detail).toMatch(/ago: holds the cluster; 1 more stands by$/);
   });
 
   it('and stands by, begins when the holder is lost', {

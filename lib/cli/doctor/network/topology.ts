@@ -6,6 +6,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { fieldOf } from '../../../base/thrown-value.ts';
 import {
+  type EnginePhase,
   importing,
   type ReadinessReport,
   type TaskPhase,
@@ -30,6 +31,8 @@ import type { Check } from '../check.ts';
 import { Refusals } from './ladder.ts';
 
 const HOLDER_MS = 1_500;
+/** The phases of a coordinator that has never held the cluster. */
+const NEW: readonly EnginePhase[] = ['connecting', 'jetstream', 'standby'];
 
 export type Topology = { checks: Check[]; report?: ReadinessReport; work?: WorkReport };
 
@@ -50,8 +53,8 @@ export async function topologyOf(
     return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };
   }
   const { told, reports, nodes } = replies;
-  const older = reports.length - (told === undefined ? 0 : 1);
-  const coordinator = coordinatorCheck(cluster, holder, told, older);
+  const others = reports.filter((each) => each !== told).map(({ report }) => report.engine.phase);
+  const coordinator = coordinatorCheck(cluster, holder, told, others);
   if (told === undefined) {
     if (holder !== undefined && nodes.length === 0) {
       coordinator.detail = `${coordinator.detail}; no worker of this cluster is connected`;
@@ -138,7 +141,7 @@ function coordinatorCheck(
   cluster: string,
   holder: Run | undefined,
   told: CoordinatorReport | undefined,
-  older: number,
+  phases: readonly EnginePhase[],
 ): Check {
   const check = { name: 'coordinator', target: cluster };
   if (holder === undefined && told === undefined) {
@@ -167,10 +170,16 @@ function coordinatorCheck(
     };
   }
   const { phase, cause, remedy } = told.report.engine;
-  const others =
-    older === 0
-      ? ''
-      : `; ${older} older ${older === 1 ? 'coordinator, from which it took over, still runs' : 'coordinators, from which it took over, still run'}`;
+  const standBys = phases.filter((each) => each === 'standby').length;
+  const older = phases.filter((each) => !NEW.includes(each)).length;
+  const others = [
+    ...(older === 0
+      ? []
+      : [
+          `; ${older} older ${older === 1 ? 'coordinator, from which it took over, still runs' : 'coordinators, from which it took over, still run'}`,
+        ]),
+    ...(standBys === 0 ? [] : [`; ${standBys} more ${standBys === 1 ? 'stands' : 'stand'} by`]),
+  ].join('');
   const leftOff = told.leftOff === 0 ? '' : `; ${told.leftOff} more tasks`;
   // Of the workers, each has a line of its own.
   const state = phase === 'ready' ? 'holds the cluster' : phase;
