@@ -15,6 +15,8 @@ import { failureOfJetStream, SilentJetStream } from './jetstream.ts';
 
 /** The pause before an operation is begun again with a JetStream that is silent. */
 const AGAIN_MS = 250;
+/** How long an operation waits at least for the first attempt to connect. */
+const FIRST_MS = 2_000;
 /** Of an attempt that has failed, no more counts: it may have carried much. */
 const LONGEST_ATTEMPT_MS = 5_000;
 
@@ -112,13 +114,15 @@ export class StoreLine {
         if (error.name === 'PermissionViolationError') this.#refused = error;
       },
     });
-    const end = performance.now() + patienceMs;
+    const began = performance.now();
     for (;;) {
       const { nats } = this.#connection;
       if (nats !== undefined && !nats.isClosed() && !this.#isClosed) return nats;
       const { cause, servers } = this.#failure ?? {};
       if (cause instanceof UnavailableError) throw cause; // the client is missing
-      const leftMs = end - performance.now();
+      // No attempt to connect has ended yet: its time is no fault of a server.
+      const leastMs = this.#failure === undefined ? FIRST_MS : 0;
+      const leftMs = began + Math.max(patienceMs, leastMs) - performance.now();
       if (leftMs <= 0 || this.#isClosed) {
         const why = cause ?? new Error('timeout: there is no connection yet');
         throw this.#unavailable(what, why, servers ?? this.servers);

@@ -213,6 +213,11 @@ describe('results in JetStream', { tags: 'nats' }, () => {
     await small.close();
   });
 
+  test('without patience wait for the first connection all the same', async () => {
+    await using cluster = start({ patienceMs: 0 });
+    expect(isRight(await make(cluster, 5), 5)).toBe(true);
+  });
+
   test('work with credentials, and with a NatsStrategy', async () => {
     const own = await NatsServer.start('authorization { user: "u", password: "p" }');
     const login = { servers: own.address, user: 'u', pass: 'p' };
