@@ -85,14 +85,16 @@ describe.each(['thread', 'process'] as const)('a worker as %s', (isolation) => {
     const { visit } = await held(cluster, ['neighbour']);
     const retries: number[] = [];
     cluster.on('retry', ({ attempt }) => retries.push(attempt));
-    const once = errorOf(cluster.run('hold', ['once'], { retries: 0 }));
+    const single = errorOf(cluster.run('hold', ['once'], { retries: 0 }));
     await visits.next('once');
     const again = visits.next('neighbour'); // its second attempt
     const late = errorOf(cluster.run('hold', ['stubborn'], { timeoutMs: 1_000, retries: 0 }));
     await visits.next('stubborn');
     expect(await late).toBeInstanceOf(DeadlineExceededError);
     await visit[0]?.left;
-    expect((await once).message).toMatch(/'hold' lost its worker once in 1 attempt \(retries: 0\)/);
+    expect((await single).message).toMatch(
+      /'hold' lost its worker once in 1 attempt \(retries: 0\)/,
+    );
     const beside = cluster.run('hold', ['beside']);
     const both = [await again, await visits.next('beside')]; // it is not alone
     for (const each of both) each.pass();
