@@ -85,6 +85,11 @@ export class NodeCalls implements Taker {
     return this.#sent.first?.call.isSuspect === true;
   }
 
+  /** Whether one may not begin again. */
+  get hasUnrepeatable(): boolean {
+    return this.#sent.newestFirst().some(({ call }) => call.retries === 0);
+  }
+
   /** When the oldest call that was cancelled and has not ended was cancelled; or undefined. */
   get cancelledAt(): number | undefined {
     return this.#cancelled.values().next().value;

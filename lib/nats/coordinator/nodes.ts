@@ -7,8 +7,9 @@
  *    its calls are returned to the queue, but it is not over. With the node's next sign of
  *    life it goes on: what has ended there is accepted, the first result counts.
  *    It is over when its node says so, or is in another session.
- * 3. A node may take the task of one on its host that nobody hears, and that has calls. That one
- *    keeps its calls until it counts as lost; if it is back before, it ends them and leaves.
+ * 3. A node may take the task of one on its host that nobody hears: most often it was started again.
+ *    So the calls of the other are queued again, unless one of them may not begin twice: then it
+ *    keeps all until it counts as lost; if it is back before, it ends them and leaves.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -223,7 +224,8 @@ export class Nodes {
     else {
       const { task } = admission;
       const { session } = task;
-      if (session !== undefined) this.#free(session, lost.gone, session.calls.running > 0);
+      if (session !== undefined)
+        this.#setAway(session, lost.gone, undefined, session.calls.hasUnrepeatable);
       this.#begin(task, info, token, definition);
     }
   }
@@ -450,13 +452,11 @@ export class Nodes {
     session.close();
   }
 
-  /** The node counts as lost: its task is free, and its calls are queued again. */
-  #setAway(session: Session, loss: Loss, cause?: unknown): void {
-    this.#free(session, loss, false, cause);
-  }
-
-  /** `keepsCalls`: only its task is free. It is away, and may be back in time. */
-  #free(session: Session, loss: Loss, keepsCalls: boolean, cause?: unknown): void {
+  /**
+   * The node counts as lost: its task is free, and its calls are queued again. `keepsCalls`: its task
+   * alone is free; it may be back in time.
+   */
+  #setAway(session: Session, loss: Loss, cause?: unknown, keepsCalls = false): void {
     const { how, remedy } = loss;
     const lives = loss === lost.leftSession;
     const wasReady = session.status.phase === 'ready' || session.isLeaving;

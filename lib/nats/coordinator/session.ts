@@ -203,7 +203,7 @@ export class Session {
 
   /**
    * Whether another node may have the task at once: nobody listens for this one any more, and it
-   * has no calls, or its own host has a node that could connect. Its calls stay its own.
+   * has no calls, or its own host has a node that could connect.
    */
   isReplaceableBy({ host }: NodeInfo): boolean {
     const isGone = this.contact.absence?.isSure === true;
