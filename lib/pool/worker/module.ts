@@ -110,7 +110,8 @@ export function exportedFunction(exports: Exports, name: string): ExportedFuncti
 }
 
 /** A class, such as that of an error, is none: it cannot be called. */
-const isClass = (value: ExportedFunction): boolean => /^class\b/.test(String(value));
+const isClass = (value: ExportedFunction): boolean =>
+  /^class\b/.test(Function.prototype.toString.call(value));
 
 export function functionNames(exports: Exports): string[] {
   const names = new Set([...Object.keys(exports), ...Object.keys(moduleExports(exports) ?? {})]);

@@ -82,12 +82,13 @@ describeKinds(kinds, (kind) => {
       expect(cluster.workers).toMatchObject([{ restarts: 1 }]);
     });
 
-    it('of a worker: the function has ended, so its death is not charged to it', async () => {
+    it('of a worker: the function has ended, and what may not begin twice fails', async () => {
       const cluster = start(1, { retries: 0 });
       const value = await cluster.schedule('blockList');
       tasks.refuseBlockList();
-      expect(await value.fetch()).toEqual([expect.any(BlockList), 2]);
-      await cluster.join();
+      const error = await errorOf(value.fetch());
+      expect(error).toMatchObject({ code: 'ERR_ALLSTOP_UNAVAILABLE' });
+      expect(await errorOf(cluster.join())).toBe(error);
     });
 
     it('of a worker, run again: its function fails, and the cluster works on, as often as need be', {
