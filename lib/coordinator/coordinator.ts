@@ -385,8 +385,10 @@ export class Coordinator implements AsyncDisposable {
    *   or of a forked process, which no thread can clear
    */
   clearStop(): void {
-    forgetFiredDeadlines(this.#attachment);
-    if (this.#attachment.clearStop()) return;
+    if (this.#attachment.clearStop()) {
+      forgetFiredDeadlines(this.#attachment);
+      return;
+    }
     throw new FailedPreconditionError(
       this.#attachment.native.isClearable()
         ? 'A child cannot clear its stop while its parent is stopped'

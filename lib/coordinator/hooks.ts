@@ -186,16 +186,16 @@ export function defer(attachment: Attachment, run: () => unknown, name: string):
 }
 
 /** Of two disposals at once the second goes on when the first has called all. */
-const calls = new WeakMap<Attachment, Promise<void>>();
+const lastCalls = new WeakMap<Attachment, Promise<void>>();
 
 /**
  * Calls the deferred functions of this JavaScript thread, those too that are registered meanwhile.
  * Their errors go to the coordinator. `isThrowing`: an error will be thrown in any case.
  */
 export function callDeferred(attachment: Attachment, isThrowing: boolean): Promise<void> {
-  const before = calls.get(attachment) ?? Promise.resolve();
+  const before = lastCalls.get(attachment) ?? Promise.resolve();
   const called = before.then(() => callAll(attachment, isThrowing));
-  calls.set(attachment, called);
+  lastCalls.set(attachment, called);
   return called;
 }
 

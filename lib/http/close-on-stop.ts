@@ -241,8 +241,8 @@ class Closing implements ServerClosing {
  * connection that was upgraded, until it is closed. A connection without a request is idle.
  *
  * Hooks run the last registered first: call it after `onStop` for what requests need. A server that
- * begins to listen after the stop is closed at once, unless it serves another coordinator; one that the program has closed is only waited
- * for. After `clearStop()` the server may listen again, and the next stop closes it.
+ * begins to listen after the stop is closed at once, unless it serves another coordinator; one that
+ * the program has closed is only waited for. After `clearStop()` the server may listen again, and the next stop closes it.
  *
  * @example
  * ```js

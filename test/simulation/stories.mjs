@@ -1,5 +1,6 @@
 /** What the simulation has found in the package: the shortest plans. None may go wrong again. */
 
+const one = { servers: 1, replicas: 1 };
 const three = { servers: 3, replicas: 3 };
 const node = { kind: 'node', name: 'n1', at: 0, slots: 2 };
 const program = (at, ...works) => ({ kind: 'program', name: 'p1', at, works });
@@ -35,8 +36,7 @@ const training = (name, at, count, everyMs) => ({
 
 export const stories = {
   'a call that may be begun once is not sent in advance': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       { kind: 'node', name: 'n2', at: 582, slots: 3 },
       { kind: 'node', name: 'n3', at: 2_429, slots: 2 },
@@ -45,8 +45,7 @@ export const stories = {
     ],
   },
   'what was sent in advance to a node that died counts as begun': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       { kind: 'node', name: 'n1', at: 504, slots: 4 },
       { kind: 'node', name: 'n3', at: 1_059, slots: 3 },
@@ -67,8 +66,7 @@ export const stories = {
     ],
   },
   'a run that hung in a save, and was taken over, says so and saves nothing': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       node,
       { kind: 'node', name: 'ps1', at: 0, job: 'ps', slots: 1 },
@@ -80,8 +78,7 @@ export const stories = {
     ],
   },
   'a call whose workers go to another program, one by one, is no suspect': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     domain: 'hub',
     leafs: [{ name: 'l1', domain: 'leaf' }],
     steps: [
@@ -91,8 +88,7 @@ export const stories = {
     ],
   },
   'a call that may be begun once, whose workers go to another program, is not begun again': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     domain: 'hub',
     leafs: [{ name: 'l1', domain: 'leaf' }],
     steps: [
@@ -109,8 +105,7 @@ export const stories = {
     ],
   },
   'what a worker had in advance that goes to another program counts as begun': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     domain: 'hub',
     leafs: [{ name: 'l1', domain: 'leaf' }],
     steps: [
@@ -130,8 +125,7 @@ export const stories = {
     ],
   },
   'a stop by a program whose machine has a name that is not ASCII': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       node,
       { kind: 'node', name: 'n2', at: 7_000, slots: 1 },
@@ -146,8 +140,7 @@ export const stories = {
     ],
   },
   'the doctor sees what nobody can take behind what waits its turn': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       { ...node, slots: 1 },
       { ...node, name: 'n2', at: 40_000, resources: { gpu: 1 } },
@@ -161,8 +154,7 @@ export const stories = {
     ],
   },
   'a worker that is started again at once is not missed': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       node,
       program(0, { kind: 'hold', at: 0, untilMs: 40_000 }),
@@ -182,8 +174,7 @@ export const stories = {
     ],
   },
   'an addition of a call that runs again counts once': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       node,
       { ...node, name: 'n2' },
@@ -193,8 +184,7 @@ export const stories = {
     ],
   },
   'a worker that is started again at once, again and again, is not missed': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       node,
       { ...node, name: 'n2' },
@@ -205,8 +195,7 @@ export const stories = {
     ],
   },
   'a worker that dies again, with its place not known to be another’s, is not missed': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       node,
       { ...node, name: 'n2' },
@@ -218,8 +207,7 @@ export const stories = {
     ],
   },
   'a worker that dies before it was ever heard again takes nobody’s place': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       node,
       program(0, { kind: 'hold', at: 0, untilMs: 70_000 }),
@@ -230,8 +218,7 @@ export const stories = {
     ],
   },
   'of two workers that may stand for a lost one, the older does': {
-    servers: 1,
-    replicas: 1,
+    ...one,
     steps: [
       { ...node, at: 2_222, slots: 1 },
       { kind: 'node', name: 'n4', at: 2_511, slots: 1 },

@@ -270,7 +270,7 @@ export class Call implements Queued {
   /** It comes back from a worker. @returns whether that was an attempt, which the timeline notes */
   lost(fate: Fate): boolean {
     if (fate === 'sent') return false;
-    // What may not run again is spent, whoever has ended the worker.
+    // A call that may not run again is spent, whoever has ended the worker.
     if (fate === 'running' || this.retries === 0) this.#deaths += 1;
     this.#attempts += 1;
     this.note(CALL.lost);

@@ -109,7 +109,7 @@ export function exportedFunction(exports: Exports, name: string): ExportedFuncti
   return functionAt(exports, name) ?? functionAt(moduleExports(exports), name);
 }
 
-/** A class, such as that of an error, is none: it cannot be called. */
+/** A class cannot be called: it is no function of the module. */
 const isClass = (value: ExportedFunction): boolean =>
   /^class\b/.test(Function.prototype.toString.call(value));
 

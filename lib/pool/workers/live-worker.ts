@@ -174,6 +174,7 @@ export class LiveWorker implements Taker {
   readonly #silence: Silence;
   readonly #sent = new SentCalls<SentToWorker>();
   readonly #freeClaims: number[];
+  #wasReady = false;
   /** What goes with the next message; by its id, what of a call is moved. */
   #calls: SentCall[] = [];
   #transfers = new Map<number, readonly Movable[]>();
@@ -339,6 +340,14 @@ export class LiveWorker implements Taker {
     this.#idleSince = performance.now();
   }
 
+  /** @returns whether it is ready for the first time */
+  becomesReady(): boolean {
+    this.hasAnswered();
+    const isFirst = !this.#wasReady;
+    this.#wasReady = true;
+    return isFirst;
+  }
+
   /** @returns undefined if no such call is here: it was recalled, or has ended before */
   #remove(id: number): SentToWorker | undefined {
     const sent = this.#sent.remove(id);
@@ -462,7 +471,7 @@ export class LiveWorker implements Taker {
    * the others, and must not find them here.
    *
    * @param wasKilled - it was ended by force; `by`: because of this call
-   * @param hadNoMemory - it has died of that
+   * @param hadNoMemory - the worker has died for lack of memory
    * @returns them, in the order in which they are returned
    */
   lose(

@@ -93,7 +93,7 @@ class Ending {
 export interface SlotListener {
   /** The worker can take more calls than before. */
   onFree(slot: WorkerSlot): void;
-  /** The worker has imported the module and made its data sets. `isFirst`: not only new ones. */
+  /** The worker has imported the module and made its data sets. `isFirst`: for the first time, not only new ones. */
   onReady(slot: WorkerSlot, isFirst: boolean): void;
   /** The worker, a thread, is blocked in native code and cannot be ended. `onGone` follows. */
   onStuck(stuck: WorkerInfo): void;
@@ -200,8 +200,6 @@ export class WorkerSlot implements Keeper {
   /** The pid of the current or last worker. Never 0: with it process.kill() signals our own group. */
   #pid = Number.NaN;
   #completed = 0;
-  /** The last worker that was ready. */
-  #wasReady: LiveWorker | undefined;
   /** How often another worker has taken the place of one that had died or was ended by force. */
   #restarts = 0;
   /** Deaths while the worker ran no function, since a function last ended here. */
@@ -509,10 +507,8 @@ export class WorkerSlot implements Keeper {
 
   #checkReady(worker: LiveWorker): void {
     if (!this.isReady) return;
-    worker.hasAnswered();
+    const isFirst = worker.becomesReady();
     this.#tell();
-    const isFirst = this.#wasReady !== worker;
-    this.#wasReady = worker;
     this.#listener.onReady(this, isFirst);
   }
 
