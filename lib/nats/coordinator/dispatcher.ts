@@ -4,8 +4,8 @@
  * results gets more in advance: as many as keep each thread busy for NODE_AHEAD_US. Calls
  * that a node has not started are recalled when another node is idle. Of what was sent in advance
  * nobody can tell, when the node is lost, whether it was started: so a call that may not be started
- * twice (`retries: 0`) is not sent in advance, and each other counts as started. A suspect goes to a node that
- * has nothing else, which gets nothing else until the suspect has ended.
+ * twice (`retries: 0`) is not sent in advance, and each other counts as started. A suspect goes to a
+ * node that has nothing else, which gets nothing else until the suspect has ended.
  */
 
 import type { ClusterHost } from '../../pool/queue/strategy.ts';

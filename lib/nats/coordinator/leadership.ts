@@ -73,8 +73,8 @@ export class Leadership {
   #forbidden: Explanation | undefined;
   #unavailable: Timer | undefined;
   #next: Timer | undefined;
-  #isLooking = false;
-  #looking: Promise<void> = Promise.resolve();
+  /** The look that is under way. */
+  #looking: Promise<void> | undefined;
   /** Those that wait for a look that begins after they have asked. */
   #asked: Asked[] = [];
   /** The greatest token that any message has named. */
@@ -176,8 +176,12 @@ export class Leadership {
   async close(): Promise<void> {
     const { nats } = this.connection;
     if (nats !== undefined) {
-      const released = this.#looking.then(() => this.#fence.release(nats)).catch(() => undefined);
-      await within(RELEASE_MS, released, () => undefined);
+      const released = Promise.resolve(this.#looking).then(() => this.#fence.release(nats));
+      await within(
+        RELEASE_MS,
+        released.catch(() => undefined),
+        () => undefined,
+      );
     }
     await this.connection.close();
   }
@@ -249,14 +253,13 @@ export class Leadership {
   /** Takes or signs the key, unless that is on its way; tells those that have asked. */
   #look(): void {
     const { nats } = this.connection;
-    if (this.#isLooking || this.#end !== undefined || nats === undefined) return;
+    if (this.#looking !== undefined || this.#end !== undefined || nats === undefined) return;
     this.#next?.clear();
-    this.#isLooking = true;
     const asked = this.#asked;
     this.#asked = [];
     const heard = this.#heard;
     this.#looking = this.#hold(nats, heard).then((how) => {
-      this.#isLooking = false;
+      this.#looking = undefined;
       if (this.#end !== undefined) {
         for (const { reject } of asked) reject(this.#end);
         return;

@@ -460,6 +460,7 @@ export class Nodes {
     const { how, remedy } = loss;
     const lives = loss === lost.leftSession;
     const wasReady = session.status.phase === 'ready' || session.isLeaving;
+    // One that is leaving already has its task all the same.
     if (!session.note(keepsCalls ? 'leaving' : 'away') && !keepsCalls) return;
     const { dispatcher, servers, cluster, failIfHeld } = this.#options;
     if (!keepsCalls) this.#givenUp.add(session);
