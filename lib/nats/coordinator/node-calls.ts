@@ -41,6 +41,7 @@ export interface NodeOfCalls {
 }
 
 export class NodeCalls implements Taker {
+  readonly index: number;
   readonly #host: ClusterHost;
   readonly #node: NodeOfCalls;
   readonly #sent = new SentCalls();
@@ -60,6 +61,7 @@ export class NodeCalls implements Taker {
   constructor(host: ClusterHost, node: NodeOfCalls) {
     this.#host = host;
     this.#node = node;
+    this.index = node.index;
   }
 
   get running(): number {
@@ -102,10 +104,6 @@ export class NodeCalls implements Taker {
   /** Whether the node has nothing any more that anybody waits for. */
   get isForgotten(): boolean {
     return [...this.#givenUp.keys()].every(({ life }) => life.at === 'out');
-  }
-
-  get index(): number {
-    return this.#node.index;
   }
 
   canRun(placement: Placement): boolean {

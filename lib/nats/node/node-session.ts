@@ -14,7 +14,12 @@ import type { Outcome } from '../../pool/queue/life.ts';
 import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';
 import { clusterCoordinator } from '../../pool/worker/coordinator-of-cluster.ts';
 import type { ModuleHooks } from '../../pool/worker/module.ts';
-import type { Fate, Resource, WorkerResource } from '../../pool/worker/protocol.ts';
+import {
+  type Fate,
+  type Resource,
+  type WorkerResource,
+  wasStarted,
+} from '../../pool/worker/protocol.ts';
 import { RecentValues } from '../../pool/worker/recent-values.ts';
 import { toPost, transferListOf } from '../../pool/worker/transfer.ts';
 import type { Recycle } from '../../pool/workers/channel.ts';
@@ -376,7 +381,7 @@ export class NodeSession extends NodeHost {
       this.putBack(call);
       return;
     }
-    if (fate !== 'sent') {
+    if (wasStarted(fate)) {
       const outcome = call.decided === undefined ? 'lost' : 'cancelled';
       this.#listener.onCall(call.work.name, outcome);
     }

@@ -16,7 +16,14 @@ import { Call, type Work } from '../../pool/queue/call.ts';
 import type { Outcome } from '../../pool/queue/life.ts';
 import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';
 import type { ModuleHooks } from '../../pool/worker/module.ts';
-import { CLAIMS, DRAW, type Fate, type Resource, STATE } from '../../pool/worker/protocol.ts';
+import {
+  CLAIMS,
+  DRAW,
+  type Fate,
+  type Resource,
+  STATE,
+  wasStarted,
+} from '../../pool/worker/protocol.ts';
 import type { WorkerName } from '../../pool/workers/channel.ts';
 import { WorkerPool } from '../../pool/workers/worker-pool.ts';
 import { encode } from '../../record/encoded-error.ts';
@@ -99,7 +106,7 @@ export class SharedDatasets extends NodeHost {
   }
 
   returned(call: Call, fate: Fate, cause?: unknown): void {
-    if (fate === 'sent' && this.#failure === undefined) {
+    if (!wasStarted(fate) && this.#failure === undefined) {
       this.putBack(call);
       return;
     }

@@ -281,7 +281,7 @@ const isFromNode = isMessage<FromNode>({
   progress: { id: isCount, values: isListOf(isBytes) },
   returned: {
     id: isCount,
-    fate: isOneOf<Fate>('sent', 'running', 'ended'),
+    fate: isOneOf<Fate>('sent', 'unread', 'running', 'ended'),
     cause: isEither(isEncodedError, isNull),
   },
   overdue: { id: isCount },

@@ -6,7 +6,7 @@ import { CALL, CALL_TYPES, type CallEvents } from '../../events/timeline.ts';
 import { CallSpan } from '../../telemetry/spans.ts';
 import type { PassedArguments } from '../../values/packed-arguments.ts';
 import { releaseArguments } from '../../values/to-thread.ts';
-import type { Fate } from '../worker/protocol.ts';
+import { type Fate, wasStarted } from '../worker/protocol.ts';
 import { aboutOf } from '../worker/task-channel.ts';
 import type { Movable } from '../worker/transfer.ts';
 import type { Queued } from './call-queue.ts';
@@ -269,17 +269,14 @@ export class Call implements Queued {
 
   /** It comes back from a worker. @returns whether that was an attempt, which the timeline notes */
   lost(fate: Fate): boolean {
-    if (fate === 'sent') return false;
+    // One that may have killed the worker that read it is sent alone from now on.
+    if (fate === 'unread') this.#mayBeUnreadable = true;
+    if (!wasStarted(fate)) return false;
     // A call that may not run again is spent, whoever has ended the worker.
     if (fate === 'running' || this.retries === 0) this.#deaths += 1;
     this.#attempts += 1;
     this.note(CALL.lost);
     return true;
-  }
-
-  /** A worker has died that may have been reading it: it is sent alone from now on. */
-  suspect(): void {
-    this.#mayBeUnreadable = true;
   }
 
   /** The worker from which it came back as this has it still. @returns whether its attempt goes on */

@@ -44,11 +44,14 @@ export const CANCELLED: number = ENDED + 1;
 
 /**
  * What has become of a call that comes back from a worker without a result: it was only sent
- * there; it was running there when the worker died, or may have been; or it had ended there, and its
- * result was lost with the worker, or it ran beside the function for which the worker was ended by
- * force: so it is no suspect.
+ * there; the worker may have died as it read it; it was running there when the worker died, or may
+ * have been; or it had ended there, and its result was lost with the worker, or it ran beside the
+ * function for which the worker was ended by force: so it is no suspect.
  */
-export type Fate = 'sent' | 'running' | 'ended';
+export type Fate = 'sent' | 'unread' | 'running' | 'ended';
+
+/** Whether the function of such a call was started. */
+export const wasStarted = (fate: Fate): boolean => fate === 'running' || fate === 'ended';
 
 /**
  * How a worker makes its own data set or iterator. Plain data, kept for workers that start later.

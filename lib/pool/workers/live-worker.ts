@@ -334,15 +334,10 @@ export class LiveWorker implements Taker {
     if (this.#sent.size > 0) this.#silence.watch();
   }
 
-  /** It has answered, or become ready. */
-  hasAnswered(): void {
+  /** It has become ready, or answered. @returns whether it is ready for the first time */
+  hasAnswered(): boolean {
     this.#silence.end();
     this.#idleSince = performance.now();
-  }
-
-  /** @returns whether it is ready for the first time */
-  becomesReady(): boolean {
-    this.hasAnswered();
     const isFirst = !this.#wasReady;
     this.#wasReady = true;
     return isFirst;
@@ -483,8 +478,7 @@ export class LiveWorker implements Taker {
     const lost = inOrderOfReturn(this.#sent, (sent) => {
       const fate = this.#fateOf(sent);
       if (fate === 'sent' && mayHaveRead) {
-        if (sent.call.isSuspect) return 'running'; // it was alone
-        sent.call.suspect();
+        return sent.call.isSuspect ? 'running' : 'unread'; // a suspect was alone
       }
       // A repeated call's result is sent at once. If it is lost all the same, the worker died of it.
       if (fate === 'ended' && sent.call.attempts > 0 && !wasKilled) return 'running';

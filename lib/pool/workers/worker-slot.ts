@@ -507,7 +507,7 @@ export class WorkerSlot implements Keeper {
 
   #checkReady(worker: LiveWorker): void {
     if (!this.isReady) return;
-    const isFirst = worker.becomesReady();
+    const isFirst = worker.hasAnswered();
     this.#tell();
     this.#listener.onReady(this, isFirst);
   }
