@@ -3,6 +3,7 @@
  *
  *   node test/simulation/run.mjs                             50 seeds, from 1 on
  *   node test/simulation/run.mjs --seeds N --seed S          N seeds, from S on
+ *   node test/simulation/run.mjs --minutes M --seed S        as many as that gives
  *   node test/simulation/run.mjs --seed S --show             the history of one seed
  *   node test/simulation/run.mjs --story NAME                one plan of stories.mjs; all: each
  *   node test/simulation/run.mjs --mutants                   which story or seed finds each planted fault
@@ -23,12 +24,15 @@ import { stories } from './stories.mjs';
 const SEEDS = 50;
 /** Seeds that a child gets at once: the first may take longer, since code is compiled. */
 const BATCH = 10;
+/** With `--minutes`. */
+const MOST_IN_TIME = 1_000_000;
 /** Of a mutant, which has to be found. */
 const MOST_SEEDS = 400;
 
 const { values } = parseArgs({
   options: {
     seeds: { type: 'string' },
+    minutes: { type: 'string' },
     seed: { type: 'string', default: '1' },
     show: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
@@ -39,7 +43,7 @@ const { values } = parseArgs({
 });
 
 /**
- * Runs seeds in children. Ends early when `onResult` returns false; `onFound` hears of a violation
+ * Runs seeds in children. Begins no more when `onResult` has returned false; `onFound` hears of a violation
  * as soon as the judges have spoken.
  */
 async function run(url, seeds, onResult, onFound) {
@@ -55,7 +59,7 @@ async function run(url, seeds, onResult, onFound) {
     child.on('message', (message) => {
       if (message.isDone) next();
       else if (message.found !== undefined) onFound?.(message);
-      else if (!isOver && onResult(message) === false) isOver = true;
+      else if (onResult(message) === false) isOver = true;
     });
     next();
     const code = await exited;
@@ -96,17 +100,22 @@ async function runSeeds() {
   const url = await build(values.mutant && mutants[values.mutant].changes);
   const first = values.story ?? Number(values.seed);
   const isOne = values.show || values.story !== undefined;
-  const count = Number(values.seeds ?? (isOne ? 1 : SEEDS));
+  const minutes = Number(values.minutes ?? Number.POSITIVE_INFINITY);
+  const most = values.minutes === undefined ? SEEDS : MOST_IN_TIME;
+  const count = Number(values.seeds ?? (isOne ? 1 : most));
   const began = performance.now();
+  let done = 0;
   const wrong = [];
   let virtualMs = 0;
   const isNamed = values.story !== undefined;
   const named = values.story === 'all' ? Object.keys(stories) : [first];
   const seeds = isNamed ? named : seedsFrom(first, count);
   const onResult = (result) => {
+    done += 1;
     virtualMs += result.ms;
     if (result.violations.length > 0) wrong.push(result);
     if (values.show) console.log(result.story.join('\n'));
+    return performance.now() - began < minutes * 60_000;
   };
   await run(url, seeds, onResult, ({ seed, found }) => {
     console.log(`\nSeed ${seed}:`);
@@ -125,7 +134,7 @@ async function runSeeds() {
   }
   const seconds = ((performance.now() - began) / 1_000).toFixed(1);
   console.log(
-    `${seeds.length} ${isNamed ? 'stories' : 'seeds'}, ${(virtualMs / 3_600_000).toFixed(1)} hours of the cluster in ${seconds} s: ${wrong.length} with violations`,
+    `${done} ${isNamed ? 'stories' : 'seeds'}, ${(virtualMs / 3_600_000).toFixed(1)} hours of the cluster in ${seconds} s: ${wrong.length} with violations`,
   );
   if (wrong.length > 0) process.exitCode = 1;
 }
