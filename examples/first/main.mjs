@@ -14,6 +14,7 @@ if (inWorker) {
   };
   const program = (coord) => {
     coord.onStop(() => console.log(`\n${coord.explain()}`));
+    process.stdout.on('error', () => coord.requestStop()); // nobody reads any more: | head
     coord.spawn(new URL(import.meta.url), { name: 'searcher' });
     coord.start(() => download(coord.signal), { name: 'download' });
     LooperThread.loop(coord, 1_000, () => console.log('looper: still here'), { name: 'ticker' });

@@ -131,6 +131,23 @@ describe('allstop demo', () => {
     expect(said).toMatch(/'demo' was stopped at [^]*the process received SIGINT/);
   });
 
+  it('ends when its terminal is closed', async () => {
+    const child = spawn(process.execPath, [join(root, manifest.bin.allstop), 'demo']);
+    for await (const data of child.stdout) {
+      if (!child.killed && `${data}`.includes('looper')) child.kill('SIGHUP');
+    }
+    // stdout has ended: so have the program and its child.
+    expect(child.exitCode ?? (await once(child, 'exit'))[0]).toBe(129);
+  });
+
+  it('ends when nobody reads it any more', async () => {
+    const child = spawn(process.execPath, [join(root, manifest.bin.allstop), 'demo']);
+    const said = textOf(child.stderr);
+    child.stdout.once('data', () => child.stdout.destroy());
+    expect(await once(child, 'close')).toEqual([0, null]);
+    expect(await said).not.toContain('EPIPE');
+  });
+
   it('--json says where the program is', async () => {
     const child = spawn(process.execPath, [join(root, manifest.bin.allstop), 'demo', '--json']);
     let said = '';
