@@ -15,7 +15,7 @@ import { constants } from 'node:os';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { messageOf } from '../base/thrown-value.ts';
 import { root } from '../native/binary/package-files.ts';
-import { type Command, CommandError, UsageError, version } from './base/command.ts';
+import { type Command, CommandError, ENDING_SIGNALS, UsageError, version } from './base/command.ts';
 
 // `allstop new-addon DIR` makes the folder of a native addon whose thread JavaScript stops and joins.
 
@@ -114,7 +114,6 @@ Exit code: 0 if the folder was made, 1 if DIR is not empty or cannot be made.`,
 
 /** From the root of the package. */
 const PROGRAM = 'examples/first/main.mjs';
-const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
 
 const demo: Command = {
   summary: 'runs a first program: a worker, a task and a looper that stop together',
@@ -141,7 +140,7 @@ stderr.`,
       if (!isPassed) child.kill(signal);
       isPassed = true;
     };
-    for (const signal of SIGNALS) process.on(signal, pass);
+    for (const signal of ENDING_SIGNALS) process.on(signal, pass);
     process.stderr.write('Press Ctrl-C, or wait ten seconds until the worker fails.\n');
     try {
       const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
@@ -150,7 +149,7 @@ stderr.`,
     } catch (error) {
       throw new CommandError(`${process.execPath} cannot be run: ${messageOf(error)}`);
     } finally {
-      for (const signal of SIGNALS) process.off(signal, pass);
+      for (const signal of ENDING_SIGNALS) process.off(signal, pass);
     }
   },
 };

@@ -1,7 +1,16 @@
 /** Compiles the addon from the sources in the package, and moves it to where the loader looks. */
 
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -9,8 +18,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../base/thrown-value.ts';
 import { compiledIn } from '../native/binary/binary.ts';
 import { root } from '../native/binary/package-files.ts';
-import { CommandError } from './base/command.ts';
+import { CommandError, ENDING_SIGNALS } from './base/command.ts';
 import { probe } from './doctor/probe.ts';
+
+const STAGING = 'build-cmake-tmp-';
+
+/** No build takes so long: an older folder is of a process that was killed. */
+const LONGEST_BUILD_MS = 86_400_000;
+
+function sweep(staging: string): void {
+  const changed = statSync(staging, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+  if (Date.now() - changed > LONGEST_BUILD_MS) rmSync(staging, { recursive: true, force: true });
+}
 
 /**
  * Makes the folder to compile in. It is inside the package, since the compiled binary is moved by a
@@ -18,7 +37,10 @@ import { probe } from './doctor/probe.ts';
  */
 function makeStaging(folder: string): string {
   try {
-    return mkdtempSync(join(folder, 'build-cmake-tmp-'));
+    for (const name of readdirSync(folder)) {
+      if (name.startsWith(STAGING)) sweep(join(folder, name));
+    }
+    return mkdtempSync(join(folder, STAGING));
   } catch (error) {
     throw new CommandError(
       [
@@ -92,9 +114,8 @@ export async function compile(): Promise<string> {
   }
 }
 
-// Runs a program, and ends it and its child processes when this process gets SIGINT or SIGTERM.
+// Runs a program, and ends it and its child processes when a signal ends this process.
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const GRACE_PERIOD_MS = 2_000;
 const POLL_MS = 20;
 
@@ -129,7 +150,7 @@ async function endOfGroup(leader: number): Promise<void> {
 /**
  * Runs the program and resolves to its exit code. Its output is progress and goes to stderr.
  *
- * @throws (rejects) CommandError: this process got SIGINT or SIGTERM; Error: the program cannot be
+ * @throws (rejects) CommandError: a signal has ended this process; Error: the program cannot be
  *   started
  */
 export async function run(program: string, args: string[]): Promise<number | null> {
@@ -144,7 +165,7 @@ export async function run(program: string, args: string[]): Promise<number | nul
     if (isGroup && child.pid !== undefined) signalGroup(child.pid, signal);
     else child.kill(signal);
   };
-  for (const signal of SIGNALS) process.on(signal, end);
+  for (const signal of ENDING_SIGNALS) process.on(signal, end);
   try {
     const code = await new Promise<number | null>((resolve, reject) => {
       child.once('error', reject);
@@ -154,7 +175,7 @@ export async function run(program: string, args: string[]): Promise<number | nul
     if (isGroup && child.pid !== undefined) await endOfGroup(child.pid);
     throw new CommandError(`ended by ${endedBy}`, 128 + constants.signals[endedBy]);
   } finally {
-    for (const signal of SIGNALS) process.off(signal, end);
+    for (const signal of ENDING_SIGNALS) process.off(signal, end);
   }
 }
 

@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -116,6 +117,18 @@ describe('a build that fails', () => {
     expectUntouched();
   });
 
+  it('removes what a process left that was killed long ago, and nothing newer', () => {
+    const [old, newer] = ['old', 'newer'].map((name) => {
+      const staging = join(project.packaged, `build-cmake-tmp-${name}`);
+      mkdirSync(staging);
+      return staging;
+    }) as [string, string];
+    utimesSync(old, 0, 0);
+    install('cmake-js');
+    expect(build().status).toBe(1);
+    expect([existsSync(old), existsSync(newer)]).toEqual([false, true]);
+  });
+
   it('or makes nothing', () => {
     install('cmake-js');
     expect(build()).toMatchObject({ status: 1, stdout: '' });
@@ -125,6 +138,7 @@ describe('a build that fails', () => {
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
+    ['SIGHUP', 129],
   ] as const)('is over, with all that it has started, after %s', async (signal, exitCode) => {
     install(
       'cmake-js',

@@ -192,6 +192,9 @@ export class CommandError extends Error {
   }
 }
 
+/** What ends a command, which then ends its child processes: the terminal may have been closed, too. */
+export const ENDING_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
+
 // Tables of the commands' output.
 
 const GAP = '  ';

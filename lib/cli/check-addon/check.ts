@@ -3,9 +3,9 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism, constants } from 'node:os';
 import { join, resolve } from 'node:path';
-import { counted, fitTerminal } from '../../coordinator/words.ts';
+import { counted, fitTerminal, printable } from '../../coordinator/words.ts';
 import { root } from '../../native/binary/package-files.ts';
-import { CommandError, type CommandResult, tableOf } from '../base/command.ts';
+import { CommandError, type CommandResult, ENDING_SIGNALS, tableOf } from '../base/command.ts';
 import {
   type Case,
   cases,
@@ -72,7 +72,7 @@ function textOf(rows: readonly Row[]): string {
         : ['Printed by the process:', ...[...why].map((line) => `  ${line}`)]),
     ].join('\n');
   });
-  return fitTerminal(parts.join('\n\n').split('\n'));
+  return fitTerminal(parts.join('\n\n').split('\n').map(printable));
 }
 
 /** The last lines, of the rows that are not ok. */
@@ -91,7 +91,13 @@ function adviceOf(bad: readonly Row[]): string[] {
 function report(rows: readonly Row[]): CommandResult {
   const bad = rows.filter(({ result }) => result !== 'ok');
   const isOk = bad.length === 0;
-  const advice = isOk ? '' : `\n\n${fitTerminal(adviceOf(bad))}`;
+  const advice = isOk
+    ? ''
+    : `\n\n${fitTerminal(
+        adviceOf(bad)
+          .flatMap((line) => line.split('\n'))
+          .map(printable),
+      )}`;
   return {
     text: `${textOf(rows)}${advice}\n`,
     json: rows.map((row) => ({
@@ -104,19 +110,19 @@ function report(rows: readonly Row[]): CommandResult {
   };
 }
 
-/** @throws CommandError if this process gets SIGINT or SIGTERM */
+/** @throws CommandError if a signal ends this process */
 async function runAll(
   runtimes: readonly Runtime[],
   paths: { addon: string; script: string },
   timeoutMs: number,
 ): Promise<Row[]> {
   const aborter = new AbortController();
-  let endedBy: 'SIGINT' | 'SIGTERM' | undefined;
-  const end = (signal: 'SIGINT' | 'SIGTERM'): void => {
+  let endedBy: NodeJS.Signals | undefined;
+  const end = (signal: NodeJS.Signals): void => {
     endedBy = signal;
     aborter.abort();
   };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, end);
+  for (const signal of ENDING_SIGNALS) process.on(signal, end);
   const worker = join(root(), 'dist/cli/exercise-worker.js');
   const script = join(root(), 'dist/cli/case-process.js');
   const rows = await mapSome(
@@ -134,7 +140,7 @@ async function runAll(
       return { ...each, ...outcome, runtime: runtime.title };
     },
   );
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, end);
+  for (const signal of ENDING_SIGNALS) process.off(signal, end);
   if (endedBy === undefined) return rows;
   throw new CommandError(`ended by ${endedBy}`, 128 + constants.signals[endedBy]);
 }
