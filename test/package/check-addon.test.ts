@@ -1,5 +1,5 @@
 /** `allstop check-addon` on addons that crash, hang and fail, and on one that does not. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -156,6 +156,56 @@ describe('an exercise', () => {
   });
 });
 
+/** A case's process, as check-addon starts it. The exercise is of `text`; the addon is an object. */
+function caseProcess(text: string) {
+  const addon = join(folder, 'addon.cjs');
+  writeFileSync(addon, 'module.exports = {};');
+  const worker = join(root, 'dist/cli/exercise-worker.js');
+  const rest = { phase: 'done', ending: 'exits', workers: 1, addon, worker, afterMs: 0 };
+  const order = JSON.stringify({ ...rest, script: script(text) });
+  const child = spawn(process.execPath, [join(root, 'dist/cli/case-process.js'), order]);
+  child.stderr.setEncoding('utf8');
+  return child;
+}
+
+describe('the process of a case', () => {
+  it('tells all to a parent that reads late, though the script has filled the pipe', async () => {
+    const child = caseProcess(
+      `export default () => { process.stdout.write('x'.repeat(4_000_000)); console.error('full'); };`,
+    );
+    let [stdout, stderr] = ['', ''];
+    await new Promise((full) => child.stderr.once('data', full));
+    child.stderr.on('data', (text: string) => (stderr += text));
+    for await (const text of child.stdout) stdout += text;
+    expect(stderr).toBe('');
+    expect(stdout).toContain('"done":true');
+  });
+
+  it('ends when its parent has ended, though its exercise never does', async () => {
+    const child = caseProcess(
+      `export default () => { console.error('begun'); return new Promise(() => setInterval(() => {}, 1e6)); };`,
+    );
+    await new Promise((begun) => child.stderr.once('data', begun));
+    child.stdin.destroy(); // as the parent's end does
+    expect(await new Promise((end) => child.once('exit', (_, by) => end(by)))).toBe('SIGKILL');
+  });
+});
+
+describe('an exercise whose thread throws what is no error', () => {
+  it('is told so', { tags: 'long' }, () => {
+    const thrown = 'export default () => new Promise(() => setImmediate(() => { throw null; }));';
+    expect(resultsOf(rowsOf('survivor', thrown), /^done/)).toEqual(['error: null']);
+  });
+
+  it('or what could steer a terminal, is told without that', { tags: 'long' }, () => {
+    const wrong = script('export default () => { throw "no \\u001b[2Jdevice"; };');
+    const args = ['--exercise', wrong, '--runtimes', process.execPath];
+    const { stdout } = checkAddon(addonFile('survivor'), ...args);
+    expect(stdout).toContain('failed: no \\x1b[2Jdevice');
+    expect(stdout).not.toContain('\u001b');
+  });
+});
+
 describe('an addon that ends the process', () => {
   it('is told by the exit code', { tags: 'long' }, () => {
     const rows = rowsOf('careless', 'export default (addon) => addon.exit();');
@@ -191,6 +241,7 @@ describe('the command line of check-addon', () => {
       [file, ...exercise, '--runtimes', '/no/such/node'],
       "--runtimes: '/no/such/node' is no Node.js",
     ],
+    [[file, ...exercise, '--runtimes', 'npm'], "--runtimes: 'npm' is no Node.js, Bun or Deno"],
     [[file, ...exercise, '--servers', 'a'], "'--servers'"],
   ])('%j is wrong usage, which gets the help of the command', (args, why) => {
     const { status, stdout, stderr } = checkAddon(...args);

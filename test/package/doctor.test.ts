@@ -119,6 +119,27 @@ it('blames the machine, not the binary, for a process that is too slow', { tags:
   ]);
 });
 
+describe('a file that every process loads first', () => {
+  const loads = (name: string, content: string): Setting => ({
+    env: { NODE_OPTIONS: `--require "${file(name, content).replaceAll('\\', '/')}"` },
+  });
+
+  it('may print what looks like JSON, and other JSON', () => {
+    const text = `console.log('{ hello }'); console.log('{"failed":{"cause":"mine"}}');`;
+    const { status, stdout } = doctor([], loads('prints.cjs', text));
+    expect({ status, problem: /not ok/.test(stdout) }).toEqual({ status: 0, problem: false });
+    const { stdout: network } = doctor(['--servers', '127.0.0.1:1'], loads('prints.cjs', text));
+    expect(network).toMatch(/^binary {2}ok/m);
+  });
+
+  it('and fails, is told by its error, not by its source', () => {
+    const text = `const child = /probe-process/.test(process.argv[1]);
+      if (child) throw new RangeError('no luck');`;
+    const [binary] = problems(loads('throws.cjs', text));
+    expect(binary?.cause).toMatch(/printed: RangeError: no luck$/);
+  });
+});
+
 describe('a binary that does not load', () => {
   it.each([
     ['is not there', join(folder, 'missing.node'), /a file that is not there/],

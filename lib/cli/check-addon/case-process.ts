@@ -3,23 +3,18 @@
  * lets events come after each end. It never loads the addon itself.
  */
 
-import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import {
-  DELIBERATE,
-  type Failed,
-  type FromWorker,
-  MARK,
-  type Order,
-  type Told,
-} from './run-case.ts';
+import { messageOf } from '../../base/thrown-value.ts';
+import { tellParent } from '../base/child-output.ts';
+import { DELIBERATE, type Failed, type FromWorker, type Order, type Told } from './run-case.ts';
 
 const order: Order = JSON.parse(process.argv[2] ?? '');
 
-// Synchronous, so that what was told before a crash arrives. On a line of its own, since the addon
-// may print, too.
-const tell = (told: Told): void => void writeSync(1, `\n${MARK}${JSON.stringify(told)}\n`);
+const tell = (told: Told): void => tellParent(told);
+
+// The parent has ended: so does this process, though a thread may be blocked in native code.
+process.stdin.once('end', () => process.kill(process.pid, 'SIGKILL')).resume();
 
 function fail(why: Failed): never {
   tell(why);
@@ -35,8 +30,9 @@ class Exerciser {
 
   constructor(workerData: Order | (Order & { afterwards: true })) {
     this.#worker = new Worker(order.worker, { workerData });
-    this.#worker.on('error', (error: Error) => {
-      if (error.message !== DELIBERATE) fail({ failed: error.message });
+    this.#worker.on('error', (error: unknown) => {
+      const failed = messageOf(error);
+      if (failed !== DELIBERATE) fail({ failed });
     });
     this.#ended = new Promise((resolve) => this.#worker.once('exit', () => resolve()));
     let isReached = false;
@@ -85,3 +81,4 @@ for (const [index, exerciser] of exercisers.entries()) {
 }
 tell({ step: 'at the end of the process' });
 tell({ done: true });
+process.stdin.destroy(); // would keep this process alive

@@ -1,6 +1,7 @@
 /** Runs a case in a child process, and says how that ended. */
 
 import { spawn, spawnSync } from 'node:child_process';
+import { tellingLine, toldIn } from '../base/child-output.ts';
 import { UsageError } from '../base/command.ts';
 
 export type Outcome = {
@@ -27,21 +28,6 @@ const CLOSE_TIMEOUT_MS = 500;
 const exitCode = (code: number | null): string =>
   `exit code ${code !== null && code > 0x7fffffff ? `0x${code.toString(16).toUpperCase()}` : code}`;
 
-function tellingLine(stderr: string): string | undefined {
-  const lines = stderr.split('\n').filter((line) => /\w/.test(line));
-  const line = lines.find((each) => /error|fatal|assert|terminate|panic/i.test(each)) ?? lines[0];
-  return line?.trim().replaceAll(/\p{Cc}+/gu, ' ');
-}
-
-/** What `stdout` has told: the last step, and the end. */
-function toldIn(stdout: string): { step: string; done?: true } & Partial<Failed> {
-  const told = stdout
-    .split('\n')
-    .filter((line) => line.startsWith(MARK) && line.endsWith('}'))
-    .map((line) => JSON.parse(line.slice(MARK.length)));
-  return Object.assign({ step: 'at the start of the process' }, ...told);
-}
-
 /** @param abort ends the child process at once; the outcome means nothing then */
 export async function runCase(
   { program, args }: Runtime,
@@ -50,7 +36,7 @@ export async function runCase(
   { timeoutMs, abort }: { timeoutMs: number; abort: AbortSignal },
 ): Promise<Outcome> {
   const child = spawn(program, [...args, script, JSON.stringify(order)], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'], // the child ends when its stdin does
     signal: abort,
     killSignal: 'SIGKILL',
     windowsHide: true,
@@ -81,7 +67,8 @@ export async function runCase(
   );
   clearTimeout(timer);
   clearTimeout(closing);
-  const { step, failed, exports, done } = toldIn(stdout);
+  const told: { step?: string; done?: true } & Partial<Failed> = toldIn(stdout);
+  const { step = 'at the start of the process', failed, exports, done } = told;
   if (isLate) return { result: 'hang', when: step };
   if (failed !== undefined) {
     return { result: `error: ${failed}`, when: step, ...(exports && { exports }) };
@@ -143,13 +130,10 @@ export type FromWorker = { reached: true; hasAfterwards: boolean } | Failed;
 export type Failed = { failed: string; exports?: readonly string[] };
 
 /**
- * What the child process prints, a line each: what it does from now on, why the exercise could not
+ * What the child process tells: what it does from now on, why the exercise could not
  * be made, and that all is done.
  */
 export type Told = { step: string } | Failed | { done: true };
-
-/** Begins each line of a child process that is meant for the parent. */
-export const MARK = 'allstop-check-addon ';
 
 /** The message of the error that ends a worker by an exception. */
 export const DELIBERATE = 'allstop check-addon ends this worker by an exception';
@@ -167,15 +151,20 @@ const VERSION_MS = 20_000;
 
 /** @returns undefined if the program cannot be run or prints no version */
 function runtimeOf(program: string): Runtime | undefined {
-  const { error, status, stdout } = spawnSync(program, ['--version'], {
-    encoding: 'utf8',
-    timeout: VERSION_MS,
-    windowsHide: true,
-  });
+  const options = { encoding: 'utf8', timeout: VERSION_MS, windowsHide: true } as const;
+  const { error, status, stdout } = spawnSync(program, ['--version'], options);
   if (error !== undefined || status !== 0) return undefined;
   const [, name, version] = /^(v|deno )?(\d+\.\d+\.[\w.-]+)/.exec(stdout) ?? [];
   if (version === undefined) return undefined;
-  if (name === undefined) return { title: `Bun ${version}`, program, args: [] };
+  if (name === undefined) {
+    // So npm and others print theirs, too.
+    const { stdout: bun } = spawnSync(
+      program,
+      ['-e', 'console.log(`Bun ${Bun.version}`)'],
+      options,
+    );
+    return bun?.startsWith('Bun ') ? { title: bun.trim(), program, args: [] } : undefined;
+  }
   return name === 'v'
     ? { title: `Node.js ${version}`, program, args: [] }
     : { title: `Deno ${version}`, program, args: ['run', '--allow-all'] };

@@ -13,7 +13,7 @@ import {
 } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
 import type { Loaded, Probe, Problem } from './check.ts';
-import { type Check, REPORT_BUG } from './check.ts';
+import { type Check, impossible, REPORT_BUG } from './check.ts';
 import { probe } from './probe.ts';
 
 const originTexts: Record<Origin, () => string> = {
@@ -134,7 +134,12 @@ function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean
 }
 
 /** If `isRestricted` (the check of permissions has failed), no child process is started. */
-export async function binaryChecks(isRestricted: boolean, timeoutMs?: number): Promise<Check[]> {
+export function binaryChecks(isRestricted: boolean, timeoutMs?: number): Promise<Check[]> {
+  const found = checksOf(isRestricted, timeoutMs);
+  return found.catch((error: unknown) => [impossible('binary', error)]);
+}
+
+async function checksOf(isRestricted: boolean, timeoutMs?: number): Promise<Check[]> {
   const found = await probe({
     inChild: !isRestricted,
     ...(timeoutMs !== undefined && { timeoutMs }),

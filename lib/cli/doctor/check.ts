@@ -1,7 +1,8 @@
 /** A check of `allstop doctor`, and how its result is printed. */
 
 import * as util from 'node:util';
-import { counted, fitTerminal } from '../../coordinator/words.ts';
+import { messageOf } from '../../base/thrown-value.ts';
+import { counted, fitTerminal, printable } from '../../coordinator/words.ts';
 import type { Candidate } from '../../native/binary/binary.ts';
 import { bugsUrl, type CommandResult } from '../base/command.ts';
 
@@ -24,6 +25,12 @@ export type Check = {
 
 /** The remedy for a fault of allstop itself. */
 export const REPORT_BUG: string = `report this as a bug of allstop, with the output of allstop doctor --json: ${bugsUrl}`;
+
+/** The result of a check that threw. It counts as a problem: doctor must report, not crash. */
+export function impossible(name: string, error: unknown): Check {
+  const cause = `the check failed: ${messageOf(error)}`;
+  return { name, ok: false, cause, remedy: REPORT_BUG };
+}
 
 /** The name of checks that are for information only and never fail. */
 export const QUIRK = 'quirk';
@@ -56,7 +63,7 @@ function linesOf({ name, ok, target, detail, cause, remedy }: Check, nameWidth: 
   const lines = [`${mark}  ${name.padEnd(nameWidth)}  ${what}`.trimEnd()];
   if (cause !== undefined) lines.push(`${indent}Cause: ${cause}`);
   if (remedy !== undefined) lines.push(`${indent}What to do: ${remedy}`);
-  const [first = '', ...rest] = lines.map((line) => fitTerminal([line]));
+  const [first = '', ...rest] = lines.map((line) => fitTerminal([printable(line)]));
   return [paint(colour, mark) + first.slice(MARK_WIDTH), ...rest];
 }
 

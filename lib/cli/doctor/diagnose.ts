@@ -1,19 +1,11 @@
 /** `allstop doctor` without options: runs all checks of this machine, in order. */
 
 import { sep } from 'node:path';
-import { codeOf, fieldOf, messageOf, textOf } from '../../base/thrown-value.ts';
+import { codeOf, fieldOf, textOf } from '../../base/thrown-value.ts';
 import { libc, NODE_API, platformName } from '../../native/binary/binary.ts';
 import type { CommandResult } from '../base/command.ts';
 import { binaryChecks } from './binary-checks.ts';
-import { type Check, QUIRK, REPORT_BUG, report } from './check.ts';
-
-/** The result of a check that threw. It counts as a problem: doctor must report, not crash. */
-const impossible = (name: string, error: unknown): Check => ({
-  name,
-  ok: false,
-  cause: `the check failed: ${messageOf(error)}`,
-  remedy: REPORT_BUG,
-});
+import { type Check, impossible, QUIRK, report } from './check.ts';
 
 function checkOrCause([name, check]: [string, () => Check]): Check {
   try {
@@ -28,8 +20,7 @@ export async function diagnose(withNotes: boolean): Promise<CommandResult> {
   const surroundings = Object.entries(runtimeChecks).map(checkOrCause);
   const fails = (name: string): boolean =>
     surroundings.some((check) => check.name === name && !check.ok);
-  const found = binaryChecks(fails('permissions'));
-  const binary = await found.catch((error) => [impossible('binary', error)]);
+  const binary = await binaryChecks(fails('permissions'));
   return report([...surroundings, ...binary, ...quirkChecks()], withNotes);
 }
 

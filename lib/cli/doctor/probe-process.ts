@@ -1,7 +1,6 @@
-/** Runs in the child process of a probe and prints one line of JSON for each finding. */
+/** Runs in the child process of a probe and tells its parent each finding. */
 
-import { writeSync } from 'node:fs';
+import { tellParent } from '../base/child-output.ts';
 import { tryBinary } from './try-binary.ts';
 
-// Synchronous, so that findings from before a crash arrive.
-await tryBinary((finding) => writeSync(1, `${JSON.stringify(finding)}\n`));
+await tryBinary(tellParent);

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { codeOf } from '../../base/thrown-value.ts';
 import { OVERRIDE } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
+import { tellingLine, toldIn } from '../base/child-output.ts';
 import type { Probe } from './check.ts';
 
 /** The time limit of the child process: longer than the deadlines of the self-test in it. */
@@ -40,9 +41,8 @@ function howItEnded(
     : signal === null
       ? `ended with exit code ${status}`
       : `was ended by ${signal}`;
-  const lines = stderr.split('\n').filter((line) => /\w/.test(line) && !line.startsWith('(node:'));
-  const said = lines.find((line) => /error|fatal|terminate/i.test(line)) ?? lines[0];
-  return said === undefined ? how : `${how} and printed: ${said.trim()}`;
+  const said = tellingLine(stderr);
+  return said === undefined ? how : `${how} and printed: ${said}`;
 }
 
 /** @returns undefined if no child process can be started */
@@ -54,8 +54,7 @@ function probeInChild(binary: string | undefined, timeout: number): Probe | unde
     return undefined; // Node's permission model throws
   }
   if (child.pid === 0 || child.stdout === null) return undefined;
-  const lines = child.stdout.split('\n').filter((line) => line.startsWith('{'));
-  const told: Probe = Object.assign({}, ...lines.map((line) => JSON.parse(line)));
+  const told: Probe = toldIn(child.stdout);
   const isComplete = [told.failed, told.tested, told.untested].some((end) => end !== undefined);
   return isComplete && child.status === 0 ? told : { ...told, crash: howItEnded(child, timeout) };
 }
