@@ -19,7 +19,7 @@ export function connectionOf(servers: string, domain?: string): NatsConnectionOp
     const jetstream = domain === undefined ? {} : { jetstream: { domain } };
     return checkConnectionOptions({ servers, ...credentialsOf(env), ...jetstream, renew });
   } catch (error) {
-    throw new UsageError(messageOf(error));
+    throw new UsageError(messageOf(error).replace('options.jetstream.domain', '--domain'));
   }
 }
 

@@ -161,6 +161,14 @@ const RULES: readonly Rule[] = [
   },
   {
     rung: 'jetstream',
+    is: says(/JetStream is silent for the domain/),
+    cause:
+      'the server answers, but no JetStream of that domain does: no server has it, or it has no leader now',
+    remedy:
+      'give the domain (`jetstream.domain`, --domain) as a server has it in `jetstream { domain }`; if it is right, see the logs of its servers',
+  },
+  {
+    rung: 'jetstream',
     is: says(/JetStream is silent/),
     cause: 'the server answers, but its JetStream does not: it has no leader now, or hangs',
     remedy:

@@ -47,15 +47,15 @@ const NOT_NOW: readonly unknown[] = [10008, 10005];
 export function failureOfJetStream(
   error: unknown,
   nats: NatsConnection | undefined,
-  { jetstream }: Options,
+  options: Options,
 ): unknown {
   const chain = chainOf(error);
   if (chain.some(({ code }) => NOT_ENABLED.includes(code))) return error;
   const notEnabled = chain.find(({ name }) => name === 'JetStreamNotEnabled');
   if (notEnabled !== undefined) {
-    const isSingle = nats?.info?.cluster === undefined && jetstream === undefined;
+    const isSingle = nats?.info?.cluster === undefined && options.jetstream === undefined;
     const isOff = isSingle && nats?.info !== undefined && nats.info.jetstream !== true;
-    return isOff ? error : new SilentJetStream(notEnabled.cause);
+    return isOff ? error : new SilentJetStream(notEnabled.cause, options);
   }
   const isSilent = chain.some(
     ({ name, message, code }) =>
@@ -64,12 +64,15 @@ export function failureOfJetStream(
       message === 'timeout' ||
       NOT_NOW.includes(code),
   );
-  return isSilent ? new SilentJetStream(error) : error;
+  return isSilent ? new SilentJetStream(error, options) : error;
 }
 
 /** The server answers, but its JetStream does not now. */
 export class SilentJetStream extends Error {
-  constructor(cause: unknown) {
-    super('JetStream is silent', { cause });
+  constructor(cause: unknown, { jetstream }: Options) {
+    const domain = jetstream?.domain;
+    super(`JetStream is silent${domain === undefined ? '' : ` for the domain '${domain}'`}`, {
+      cause,
+    });
   }
 }

@@ -93,9 +93,10 @@ export class StoreLine {
   }
 
   #failureOf(error: unknown, nats: NatsConnection): unknown {
-    const found = failureOfJetStream(error, nats, this.#settings.options);
+    const { options } = this.#settings;
+    const found = failureOfJetStream(error, nats, options);
     const isOff = fieldOf(found, 'name') === 'JetStreamNotEnabled';
-    return isOff && this.#wasThere ? new SilentJetStream(fieldOf(found, 'cause')) : found;
+    return isOff && this.#wasThere ? new SilentJetStream(fieldOf(found, 'cause'), options) : found;
   }
 
   async #connected(what: 'read' | 'written', patienceMs: number): Promise<NatsConnection> {

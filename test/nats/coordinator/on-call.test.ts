@@ -131,6 +131,8 @@ it('a JetStream of another domain: doctor is told its name', async () => {
   const astray = await doctor(args);
   expect(astray.status).toBe(1);
   expect(astray.stdout).toMatch(/jetstream .*\n.*Cause: /i);
+  const mistyped = await doctor([...args, '--domain', 'hubb']);
+  expect(mistyped.stdout).toMatch(/Cause: .* no server has it.*'hubb'.*\n.*What to do: .*--domain/);
   const found = await doctor([...args, '--domain', 'hub']);
   expect(found.stdout).toContain('No problem found.');
   expect(found.status).toBe(0);
