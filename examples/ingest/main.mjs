@@ -11,7 +11,7 @@ if (database === undefined) {
   process.exit(2);
 }
 
-/** The lines from byte `start` on, each with the position behind it. The last may be unfinished. */
+/** The lines from byte `start` on, each with the position behind it; the last may have no end. */
 async function* linesOf(path, start) {
   let position = start;
   let rest = Buffer.alloc(0);
@@ -21,11 +21,12 @@ async function* linesOf(path, start) {
     for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10, begin)) {
       const text = rest.toString('utf8', begin, end);
       begin = end + 1;
-      yield { text, position: position + begin };
+      if (text !== '') yield { text, position: position + begin };
     }
     position += begin;
     rest = rest.subarray(begin);
   }
+  if (rest.length > 0) yield { text: rest.toString(), position: position + rest.length };
 }
 
 await Coordinator.run(

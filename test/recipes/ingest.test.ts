@@ -19,7 +19,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 function source(name: string, count: number): string {
   const lines = Array.from({ length: count }, (_, i) => `{"name":"row ${i}","value":${i}}\n`);
   const file = join(directory, name);
-  writeFileSync(file, `${lines.join('')}{"name":"unfin`);
+  writeFileSync(file, lines.join('').trimEnd());
   return file;
 }
 
@@ -71,6 +71,19 @@ describe.skipIf(!hasSqlite)('a file on its way into SQLite, by node:sqlite', () 
     const ends = await ingest('examples/ingest', 'short', 50_000, ['SIGKILL', 'SIGTERM']);
     expect(ends).toEqual(['SIGKILL', 143, 0]);
   });
+
+  it('is an error while its last line is unfinished, and goes on when that has its end', async () => {
+    const file = source('growing.jsonl', 10);
+    const database = join(directory, 'growing.db');
+    const args = [file, database];
+    const run = () => new Program('examples/ingest/main.mjs', args).ended;
+    expect(await run()).toMatchObject({ code: 0 });
+    writeFileSync(file, '\n{"name":"row 10","val', { flag: 'a' });
+    expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining('SyntaxError') });
+    writeFileSync(file, 'ue":10}', { flag: 'a' });
+    expect(await run()).toMatchObject({ code: 0 });
+    expect(await countsIn('examples/ingest', database)).toEqual({ rows: 11, names: 11, sum: 55 });
+  });
 });
 
 describe('a file on its way into SQLite, by better-sqlite3', { tags: 'long' }, () => {
@@ -116,7 +129,7 @@ describe('a file on its way into SQLite, by better-sqlite3', { tags: 'long' }, (
 
   it('ends with the error of a line that is no JSON, and has what came before it', async () => {
     const file = source('broken.jsonl', 10);
-    writeFileSync(file, 'no JSON\n', { flag: 'a' });
+    writeFileSync(file, '\nno JSON\n', { flag: 'a' });
     const database = join(directory, 'broken.db');
     const end = await new Program(`${folder}/main.mjs`, [file, database]).ended;
     expect(end).toMatchObject({ code: 1, stderr: expect.stringContaining('SyntaxError') });
