@@ -3,10 +3,10 @@
  * needs no script, and its text stays readable at any width.
  */
 
-import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { scaleLinear } from 'd3-scale';
 import { messageOf } from '../base/thrown-value.ts';
-import { counted, fitTerminal } from '../coordinator/words.ts';
+import { counted, fitTerminal, printable } from '../coordinator/words.ts';
 import {
   type ChromeTrace,
   fromChromeTrace,
@@ -116,7 +116,7 @@ function attemptsOf(events: readonly TimelineEvent[], end: number): Attempt[] {
 function workerRows(events: readonly TimelineEvent[], chart: Chart): string[] {
   const byWorker = new Map<number, { freeFrom: number; parts: string[] }[]>();
   for (const { event, to, how } of attemptsOf(events, chart.end)) {
-    const { at, worker = -1, function: name } = event;
+    const { at, worker = -1, function: name = 'call' } = event;
     const rows = byWorker.get(worker) ?? [];
     byWorker.set(worker, rows);
     let found = rows.find(({ freeFrom }) => freeFrom <= at);
@@ -145,7 +145,10 @@ function queueRows(events: readonly TimelineEvent[], chart: Chart): string[] {
 }
 
 function latencyTable(latencies: readonly StopLatency[]): string {
-  const longest = Math.max(...latencies.map(({ endedMs, seenMs }) => endedMs ?? seenMs ?? 0), 1e-6);
+  const longest = latencies.reduce(
+    (most, { endedMs, seenMs }) => Math.max(most, endedMs ?? seenMs ?? 0),
+    1e-6,
+  );
   const rows = latencies.map(({ thread, kind, seenMs, endedMs, isStraggler }) => {
     const late = isStraggler ? ' late' : '';
     const seen = seenMs === undefined ? '–' : duration(seenMs);
@@ -183,7 +186,7 @@ const legendOf = (drawn: string): string =>
     .join('\n');
 
 export function pageOf({ coordinator, startedAt, dropped, events }: TimelineData): string {
-  const last = Math.max(0, ...events.slice(-1).map(({ at }) => at));
+  const last = events.reduce((latest, { at }) => Math.max(latest, at), 0);
   const scale = scaleLinear([0, last === 0 ? 1 : last * 1.02], [0, 100]);
   const stops = events.filter(({ type }) => type === 'stop-requested' || type === 'stop-cleared');
   const stop = stops.findLast(({ type }) => type === 'stop-requested');
@@ -299,11 +302,19 @@ td.graph { width: 45%; min-width: 3rem; } td.graph div { height: 0.6rem; border-
 
 // Writes the page of a timeline, and says what is on it.
 
+/** Also by a link of either kind. */
+function isSameFile(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((path) =>
+    statSync(path, { bigint: true, throwIfNoEntry: false }),
+  );
+  return a !== undefined && a.dev === b?.dev && a.ino === b.ino;
+}
+
 export function writePage(file: string, output: string): CommandResult {
-  if (existsSync(output) && realpathSync(file) === realpathSync(output)) {
+  const timeline = readTimeline(file);
+  if (isSameFile(file, output)) {
     throw new CommandError(`'${output}' is the timeline itself: give the page another name`);
   }
-  const timeline = readTimeline(file);
   const page = pageOf(timeline);
   try {
     writeFileSync(output, page);
@@ -313,7 +324,7 @@ export function writePage(file: string, output: string): CommandResult {
   const threads = lanesOf(timeline.events).length;
   const events = timeline.events.length;
   return {
-    text: `${fitTerminal([`${output}: ${counted(events, 'event')} of ${counted(threads, 'thread')}`])}\n`,
+    text: `${fitTerminal([printable(`${output}: ${counted(events, 'event')} of ${counted(threads, 'thread')}`)])}\n`,
     json: { output, coordinator: timeline.coordinator, events, threads },
   };
 }
@@ -328,8 +339,28 @@ const EXPECTED =
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-function isEvent(value: unknown): boolean {
-  return isObject(value) && Number.isFinite(value['at']) && typeof value['type'] === 'string';
+const isText = (value: unknown): boolean => typeof value === 'string';
+
+/** So that what is drawn stays finite: more than 30 years, in milliseconds. */
+const isNumber = (value: unknown): boolean => typeof value === 'number' && Math.abs(value) < 1e12;
+
+/** What the fields of an event are. All but the first two may be left out. */
+const FIELDS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  at: isNumber,
+  type: isText,
+  ...Object.fromEntries(['id', 'stop', 'call', 'worker'].map((name) => [name, isNumber])),
+  ...Object.fromEntries(
+    ['thread', 'kind', 'via', 'error', 'queue', 'function'].map((name) => [name, isText]),
+  ),
+};
+
+/** @returns the first field of `event` that is missing, or not what it should be */
+function wrongField(event: unknown): string | undefined {
+  const fields = isObject(event) ? event : {};
+  return Object.entries(FIELDS).find(([name, isRight], index) => {
+    const isLeftOut = index > 1 && fields[name] === undefined;
+    return !isLeftOut && !isRight(fields[name]);
+  })?.[0];
 }
 
 function parse(path: string): unknown {
@@ -340,7 +371,7 @@ function parse(path: string): unknown {
     throw new CommandError(`Cannot read '${path}': ${messageOf(error)}`);
   }
   try {
-    return JSON.parse(text);
+    return JSON.parse(text.replace(/^\ufeff/, '')); // some editors begin a file with this sign
   } catch (error) {
     throw new CommandError(`'${path}' is not JSON: ${messageOf(error)}. ${EXPECTED}`);
   }
@@ -355,14 +386,18 @@ function readTimeline(path: string): TimelineData {
   const data: unknown = isTrace ? fromChromeTrace(json as ChromeTrace) : json;
   if (data === undefined) throw refuse('is a Chrome trace without the events of a coordinator');
   if (!isObject(data) || !Array.isArray(data['events'])) throw refuse('is no timeline');
-  const { version, coordinator, startedAt, events } = data;
+  const { version, coordinator, startedAt, dropped = 0, events } = data;
   if (version !== 1) {
     throw refuse(`is a timeline of version ${JSON.stringify(version)}; this allstop reads 1`);
   }
-  if (typeof coordinator !== 'string' || Number.isNaN(Date.parse(String(startedAt)))) {
-    throw refuse("is no timeline: its 'coordinator' or 'startedAt' is missing");
+  const isDate = typeof startedAt === 'string' && !Number.isNaN(Date.parse(startedAt));
+  if (typeof coordinator !== 'string' || !isDate || typeof dropped !== 'number') {
+    throw refuse("is no timeline: 'coordinator', 'startedAt' or 'dropped' is missing or wrong");
   }
-  const bad = events.findIndex((event) => !isEvent(event));
-  if (bad !== -1) throw refuse(`is no timeline: event ${bad} has no 'at' and 'type'`);
-  return { dropped: 0, ...data } as TimelineData;
+  for (const [index, event] of events.entries()) {
+    const wrong = wrongField(event);
+    if (wrong !== undefined)
+      throw refuse(`is no timeline: the '${wrong}' of event ${index} is wrong`);
+  }
+  return { ...data, dropped } as TimelineData;
 }

@@ -1,6 +1,6 @@
 /** `allstop timeline`, run as a child process on files that programs have written. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -35,6 +35,7 @@ beforeAll(async () => {
   writeFileSync(at('other-trace.json'), '{"traceEvents":[{"ph":"X"}]}');
   writeFileSync(at('later.json'), '{"version":2,"events":[]}');
   writeFileSync(at('other.json'), '[1]');
+  writeFileSync(at('control.json'), '\u001b[2J\u001b]0;mine\u0007');
   writeFileSync(at('broken.json'), '{"version":1,');
 });
 
@@ -88,6 +89,7 @@ describe('allstop timeline', () => {
   });
 
   it.each([
+    ['control.json', /^allstop: [^\p{Cc}]* is not JSON: [^\p{Cc}]*\n$/u],
     ['missing.json', /Cannot read '.*missing\.json': ENOENT/],
     ['broken.json', /'.*broken\.json' is not JSON: .*Expected the JSON of coord\.timeline\(\)/],
     ['other.json', /'.*other\.json' is no timeline\. Expected/],
@@ -100,13 +102,64 @@ describe('allstop timeline', () => {
     expect(() => readFileSync(at('refused.html'))).toThrow('ENOENT');
   });
 
+  it.each([
+    ['at', '"1"'],
+    ['at', '1e308'],
+    ['type', '1'],
+    ['thread', '{}'],
+    ['id', '"1"'],
+    ['kind', '{}'],
+    ['stop', '[]'],
+    ['via', '1'],
+    ['error', '{"a":1}'],
+    ['queue', '7'],
+    ['call', '"1"'],
+    ['function', 'null'],
+    ['worker', '"<b>"'],
+  ])('refuses an event whose %s is %s', (field, value) => {
+    const event = { at: 1, type: 'stop-requested', ...JSON.parse(`{"${field}":${value}}`) };
+    const { events, ...rest } = JSON.parse(readFileSync(at('timeline.json'), 'utf8'));
+    writeFileSync(at('foreign.json'), JSON.stringify({ ...rest, events: [...events, event] }));
+    const { status, stderr } = allstop(at('foreign.json'), '-o', at('refused.html'));
+    expect(status).toBe(1);
+    expect(stderr).toContain(`is no timeline: the '${field}' of event ${events.length} is wrong`);
+  });
+
+  it('reads a file that an editor or another program has written', () => {
+    const data = JSON.parse(readFileSync(at('timeline.json'), 'utf8'));
+    const call = { at: 1, type: 'call-started', call: 1 };
+    const many = Array.from({ length: 150_000 }, (_, i) => ({
+      at: 2 + i / 1_000,
+      type: 'first-seen',
+      thread: `t${i}`,
+      stop: 1,
+    }));
+    const stop = { at: 0, type: 'stop-requested', stop: 1 };
+    const ended = { at: 200, type: 'call-ended', call: 1 };
+    const events = [stop, call, ...many, ended];
+    writeFileSync(at('edited.json'), `\ufeff${JSON.stringify({ ...data, events })}`);
+    expect(allstop(at('edited.json'), '-o', at('edited.html'))).toMatchObject({ status: 0 });
+    const page = readFileSync(at('edited.html'), 'utf8');
+    expect(page).toContain('title="call: 199 ms"');
+    expect(page).not.toMatch(/undefined|NaN|Infinity/);
+  });
+
   it('does not put the page in place of its timeline', () => {
     const file = at('timeline.json');
     const before = readFileSync(file, 'utf8');
-    const { status, stderr } = allstop(file, '-o', join(folder, '.', 'timeline.json'));
-    expect(status).toBe(1);
-    expect(stderr).toMatch(/is the timeline itself: give the page another name/);
-    expect(readFileSync(file, 'utf8')).toBe(before);
+    linkSync(file, at('hard.json'));
+    symlinkSync(file, at('soft.json'));
+    for (const name of [join('.', 'timeline.json'), 'hard.json', 'soft.json']) {
+      const { status, stderr } = allstop(file, '-o', join(folder, name));
+      expect(status).toBe(1);
+      expect(stderr).toMatch(/is the timeline itself: give the page another name/);
+      expect(readFileSync(file, 'utf8')).toBe(before);
+    }
+  });
+
+  it('says which file is missing, also where the page exists', () => {
+    const { stderr } = allstop(at('missing.json'), '-o', at('timeline.json'));
+    expect(stderr).toMatch(/^allstop: Cannot read '.*missing\.json': ENOENT/);
   });
 
   it('wants a file and a page', () => {
