@@ -3,17 +3,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
-  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { constants } from 'node:os';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { messageOf } from '../base/thrown-value.ts';
+import { printable } from '../coordinator/words.ts';
 import { root } from '../native/binary/package-files.ts';
 import { type Command, CommandError, ENDING_SIGNALS, UsageError, version } from './base/command.ts';
 
@@ -27,18 +29,28 @@ const TEMPLATES: ReadonlyMap<string, readonly string[]> = new Map([
   ['rust', ['common', 'rust']],
 ]);
 
-/** mkdirSync's own `recursive` tries again for ever where the system says ENOENT, as in /proc. */
-function makeWithParents(folder: string): void {
-  if (existsSync(folder)) return;
-  makeWithParents(dirname(folder));
+/**
+ * mkdirSync's own `recursive` tries again for ever where the system says ENOENT, as in /proc.
+ *
+ * @returns the folders that were made
+ */
+function makeWithParents(folder: string): string[] {
+  if (existsSync(folder)) return [];
+  const made = makeWithParents(dirname(folder));
   mkdirSync(folder);
+  return [...made, folder];
 }
 
-/** Makes the folder, if there is none. @throws CommandError: it is not empty, or cannot be made */
-function makeEmpty(folder: string): void {
+/**
+ * Makes the folder, if there is none. @returns the folders that were made
+ *
+ * @throws CommandError: it is not empty, or cannot be made
+ */
+function makeEmpty(folder: string): string[] {
   let names: string[];
+  let made: string[];
   try {
-    makeWithParents(folder);
+    made = makeWithParents(folder);
     names = readdirSync(folder);
   } catch (error) {
     throw new CommandError(`the folder cannot be made: ${messageOf(error)}`);
@@ -48,6 +60,7 @@ function makeEmpty(folder: string): void {
       `the folder ${folder} is not empty\nWhat to do: name a folder that is empty, or that does not exist yet`,
     );
   }
+  return made;
 }
 
 /** A name that npm accepts. */
@@ -57,11 +70,17 @@ const packageName = (folder: string): string =>
     .replaceAll(/[^a-z0-9._-]+/g, '-')
     .replace(/^[._-]+/, '') || 'addon';
 
-function make(folder: string, parts: readonly string[]): void {
+/** Not by cpSync, which copies the modes, too: the package may be read-only. */
+function copy(from: string, to: string): void {
+  if (!statSync(from).isDirectory()) return writeFileSync(to, readFileSync(from));
+  mkdirSync(to, { recursive: true });
+  for (const name of readdirSync(from)) copy(join(from, name), join(to, name));
+}
+
+function fill(folder: string, parts: readonly string[]): void {
   for (const part of parts) {
-    const isFile = part.includes('/');
-    const to = isFile ? join(folder, basename(part)) : folder;
-    cpSync(join(root(), 'templates', part), to, { recursive: true });
+    const to = part.includes('/') ? join(folder, basename(part)) : folder;
+    copy(join(root(), 'templates', part), to);
   }
   // npm leaves a .gitignore out of a tarball.
   renameSync(join(folder, 'gitignore'), join(folder, '.gitignore'));
@@ -70,6 +89,25 @@ function make(folder: string, parts: readonly string[]): void {
     .replace('"name": "addon"', `"name": "${packageName(folder)}"`)
     .replace('"allstop": "*"', `"allstop": "^${version}"`);
   writeFileSync(manifest, named);
+}
+
+/** @throws CommandError: it cannot be made; then nothing is left of it */
+function make(folder: string, parts: readonly string[]): void {
+  const [top] = makeEmpty(folder);
+  try {
+    fill(folder, parts);
+  } catch (error) {
+    const made = top === undefined ? readdirSync(folder).map((name) => join(folder, name)) : [top];
+    for (const path of made) rmSync(path, { recursive: true, force: true });
+    throw new CommandError(`the files cannot be made: ${messageOf(error)}`);
+  }
+}
+
+/** As a shell takes it: cmd.exe and PowerShell know no other sign than the double quote. */
+function quoted(path: string): string {
+  if (!/[^\p{L}\p{N}_./\\:+@-]/u.test(path)) return path;
+  if (process.platform === 'win32') return `"${path}"`;
+  return /["$`\\!]/.test(path) ? `'${path.replaceAll("'", "'\\''")}'` : `"${path}"`;
 }
 
 const newAddon: Command = {
@@ -92,21 +130,21 @@ Exit code: 0 if the folder was made, 1 if DIR is not empty or cannot be made.`,
       const names = [...TEMPLATES.keys()].join(', ');
       throw new UsageError(`--template must be one of ${names}, not '${template}'`);
     }
+    if (argument === '') throw new UsageError('DIR is empty');
     const folder = resolve(argument);
-    makeEmpty(folder);
     make(folder, parts);
     const path = relative('.', folder) || '.';
     const page = template === 'rust' ? 'rust.md' : 'native-addons.md';
     const text = [
       `Made ${folder} (template ${template}). Now:`,
-      `  cd ${/\s/.test(path) ? `"${path}"` : path}`,
+      `  cd ${quoted(path)}`,
       '  npm install',
       '  npm run build',
       '  npm start',
       '  npm run check',
       `All that an addon can do: node_modules/allstop/docs/${page}`,
     ];
-    return { text: `${text.join('\n')}\n`, json: { 'new-addon': folder, template } };
+    return { text: `${text.map(printable).join('\n')}\n`, json: { 'new-addon': folder, template } };
   },
 };
 
@@ -127,6 +165,7 @@ stderr.`,
   examples: ['npx allstop demo', 'cp node_modules/allstop/examples/first/main.mjs .'],
   options: [],
   run: async ({ json }) => {
+    process.cwd(); // throws where that folder was deleted, as the program would
     const program = join(root(), PROGRAM);
     const args = 'deno' in process.versions ? ['run', '-A', program] : [program];
     // In a process group of its own: Ctrl-C, or npm beside it, would signal it a second time, which
@@ -214,7 +253,7 @@ function folderCommand(name: string, what: string, folder: string, note = ''): C
     options: ['relative'],
     run: (options) => {
       const absolute = join(root(), folder);
-      const path = options.relative ? relative('.', absolute) : absolute;
+      const path = options.relative ? relative('.', absolute) || '.' : absolute;
       // node-gyp and CMake read a backslash as the start of an escape sequence.
       const text = path.split(sep).join('/');
       return { text: `${text}\n`, json: { [name]: text } };

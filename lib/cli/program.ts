@@ -4,13 +4,13 @@
 
 import {
   CommanderError,
-  type Help,
+  Help,
   Option,
   Command as Program,
   InvalidArgumentError as WrongValue,
 } from 'commander';
 import { codeOf, messageOf } from '../base/thrown-value.ts';
-import { fitTerminal } from '../coordinator/words.ts';
+import { fitTerminal, printable } from '../coordinator/words.ts';
 import {
   type Command,
   CommandError,
@@ -19,6 +19,9 @@ import {
   CREDENTIALS_GIVEN,
   columns,
   type Flag,
+  GO_ELSEWHERE,
+  GONE,
+  NO_FOLDER,
   type Options,
   type OptionText,
   optionTexts,
@@ -98,9 +101,14 @@ function usageOf(program: Program): string {
   return `${help.split('\n\n', 1)[0]}\nAll options: allstop help ${program.name()}\n`;
 }
 
+const UNKNOWN_WITH_VALUE = /^error: unknown option '(--[^'=]+(?==)|-[^-](?=[^']))/;
+
 /** What commander's message says, and what a user of this program may have meant. */
 function explained(error: CommanderError, program: Program): string {
   if (error.code === 'commander.help') return 'command missing';
+  // Neither is the value of an unknown option printed, nor does it hide the option that was meant.
+  const [, name] = UNKNOWN_WITH_VALUE.exec(error.message) ?? [];
+  if (name !== undefined) program.parse([name], { from: 'user' });
   const said = error.message.replace(/^error: /, '').replace('\n', ' ');
   if (program.args.some((arg) => CREDENTIAL.test(arg))) return CREDENTIALS_GIVEN;
   const option = /^unknown option '--([^'=]+)/.exec(said)?.[1];
@@ -132,6 +140,10 @@ const CREDENTIAL_VARIABLES: ReadonlyMap<string, string> = new Map([
 /** What commander would end the process for: a text that was asked for, or a wrong usage. */
 class Said extends Error {}
 
+/** The name of the command. */
+const nameIn = (args: readonly string[]): string | undefined =>
+  args.find((arg) => !arg.startsWith('-'));
+
 /**
  * Reads the arguments and runs the command that they name.
  *
@@ -151,6 +163,14 @@ async function runCommandLine(args: readonly string[]): Promise<CommandResult> {
       })
       .configureHelp({
         minWidthToWrap: 10,
+        formatItem(this: Help, term, termWidth, description, helper) {
+          const width = this.helpWidth ?? 80;
+          if (width - termWidth >= 28) {
+            return Help.prototype.formatItem.call(this, term, termWidth, description, helper);
+          }
+          const below = this.boxWrap(description, width - 6).replaceAll('\n', '\n      ');
+          return `  ${term}\n      ${below}`;
+        },
         subcommandTerm: (each) => each.name(),
         styleUsage(this: Help, usage) {
           const width = (this.helpWidth ?? 80) - 'Usage: '.length;
@@ -211,11 +231,12 @@ async function runCommandLine(args: readonly string[]): Promise<CommandResult> {
       (named ?? program).help();
     });
 
+  const asked = program.commands.find((each) => each.name() === nameIn(args));
   try {
     for (const arg of args) refuseCredentials(arg);
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (!(error instanceof Said)) throw wrong(error, program);
+    if (!(error instanceof Said)) throw wrong(error, asked ?? program);
   }
   const json = args.some((arg) => ['-v', '--version'].includes(arg))
     ? { version }
@@ -238,9 +259,21 @@ function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 }
 
+/** An error as stderr gets it: of `worker --json` as an event, as all lines there. */
+function failure(error: unknown, args: readonly string[]): string {
+  const message = messageOf(error);
+  const why = NO_FOLDER.test(message) ? `${GONE}\nWhat to do: ${GO_ELSEWHERE}` : message;
+  if (nameIn(args) === 'worker' && args.includes('--json')) {
+    return `${JSON.stringify({ at: new Date().toISOString(), event: 'failed', why })}\n`;
+  }
+  const said = fitTerminal(`allstop: ${why}`.split('\n').map(printable));
+  return error instanceof UsageError ? `${said}\n${error.usage}` : `${said}\n`;
+}
+
 outliveReaders();
+const args = process.argv.slice(2);
 try {
-  const { text, exitCode = 0, lingers } = await runCommandLine(process.argv.slice(2));
+  const { text, exitCode = 0, lingers } = await runCommandLine(args);
   process.exitCode = exitCode;
   process.stdout.write(text, (error) => {
     // A reader that has ended (`| head`) has what it wanted. A full disk has not.
@@ -251,12 +284,7 @@ try {
     if (lingers) process.stderr.write('', () => process.exit());
   });
 } catch (error) {
-  const said = fitTerminal(`allstop: ${messageOf(error)}`.split('\n'));
-  if (error instanceof UsageError) {
-    process.stderr.write(`${said}\n${error.usage}`);
-    process.exitCode = 2;
-  } else {
-    process.stderr.write(`${said}\n`);
-    process.exitCode = error instanceof CommandError ? error.exitCode : 1;
-  }
+  process.stderr.write(failure(error, args));
+  process.exitCode =
+    error instanceof UsageError ? 2 : error instanceof CommandError ? error.exitCode : 1;
 }

@@ -12,7 +12,7 @@ import { fieldOf, messageOf } from '../base/thrown-value.ts';
 import { ClusterSpec } from '../cluster/cluster-spec.ts';
 import { ONE_PRESS_MS } from '../coordinator/signal-links.ts';
 import { PATIENCE_MS } from '../coordinator/unseen-errors.ts';
-import { counted } from '../coordinator/words.ts';
+import { counted, printable } from '../coordinator/words.ts';
 import { binding } from '../native/native.ts';
 import { loadClient } from '../nats/connection/connection.ts';
 import { CREDENTIAL_VARIABLES } from '../nats/connection/connection-options.ts';
@@ -177,21 +177,9 @@ export async function serve(options: Options): Promise<CommandResult> {
   const say: Say = (text, data) => {
     const at = new Date().toISOString();
     process.stderr.write(
-      json ? `${JSON.stringify({ at, ...data })}\n` : `${at} allstop: ${text}\n`,
+      json ? `${JSON.stringify({ at, ...data })}\n` : `${at} allstop: ${printable(text)}\n`,
     );
   };
-  try {
-    return await serveUntilSignal(options, say);
-  } catch (error) {
-    // For people, program.ts prints the message.
-    if (json && !(error instanceof UsageError)) {
-      say('', { event: 'failed', why: messageOf(error) });
-    }
-    throw error;
-  }
-}
-
-async function serveUntilSignal(options: Options, say: Say): Promise<CommandResult> {
   const { slots, ...checked } = checkOptions(options);
   const { job, task } = checked;
   // Threads and processes of the functions inherit the environment.

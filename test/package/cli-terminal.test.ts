@@ -29,6 +29,9 @@ const SERVERS = `127.0.0.1:9,${'a-very-long-name.'.repeat(3)}invalid:4222`;
 describe.skipIf(process.platform === 'win32')('in a terminal', () => {
   it.each([
     [40, ['help', 'worker']],
+    [40, ['help', 'new-addon']],
+    [40, ['help', 'check-addon']],
+    [40, ['help', 'doctor']],
     [80, ['help', 'worker']],
     [40, ['doctor', '--servers', SERVERS]],
   ])('of %i columns, allstop %j fits', (columns, args) => {

@@ -43,7 +43,27 @@ describe('allstop', () => {
       { cwd: join(root, 'test/package'), encoding: 'utf8', timeout: 120_000 },
     );
     expect({ status, stdout }).toEqual({ status: 0, stdout: '../../native/include\n' });
+    const inside = { cwd: join(root, 'native/include'), encoding: 'utf8' } as const;
+    const args = [join(root, manifest.bin.allstop), 'include', '--relative'];
+    expect(spawnSync(process.execPath, args, inside).stdout).toBe('.\n');
   });
+
+  it
+    .skipIf(process.platform === 'win32')
+    .each([['demo'], ['include', '--relative'], ['new-addon', 'a'], ['build']])(
+    'in a folder that was deleted says so: %s',
+    (...args) => {
+      const gone = mkdtempSync(join(tmpdir(), 'allstop-gone-'));
+      const script = join(root, manifest.bin.allstop);
+      const { status, stdout, stderr } = spawnSync(
+        'sh',
+        ['-c', `rmdir '${gone}'; exec "$0" "$@"`, process.execPath, script, ...args],
+        { cwd: gone, encoding: 'utf8', timeout: 120_000 },
+      );
+      expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+      expect(stderr).toMatch(/^allstop: the working directory .* was deleted\nWhat to do: go to/);
+    },
+  );
 
   it('--version prints that of package.json', () => {
     expect(allstop('--version')).toMatchObject({ status: 0, stdout: `${manifest.version}\n` });
@@ -75,6 +95,7 @@ describe('allstop', () => {
     [['includes'], /'includes' \(Did you mean include\?\)/],
     [['help', 'doctr'], /Did you mean doctor/],
     [['worker', '--sever', 'a'], /'--sever' \(Did you mean --servers\?\)\n/],
+    [['doctor', '--sevrers=a:1'], /'--sevrers' \(Did you mean --servers\?\)\n/],
     [['doctor', '--servers', '--cluster'], /--servers .*is a value missing/],
     [['doctor', '--servers'], /--servers .*argument missing/],
     [['worker'], /--module, --servers, --cluster\n/],
@@ -181,6 +202,24 @@ it.each([
   expect(stderr).not.toContain('secret');
 });
 
+it.each([
+  ['worker', '--token=secret'],
+  ['doctor', '--pasword=secret'],
+  ['include', '--definition=secret'],
+  ['worker', '-psecret'],
+  ['--token=secret', 'worker'],
+])('the value of an unknown option is not printed: `allstop %s %s`', (...args) => {
+  const { status, stderr } = allstop(...args);
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/^allstop: unknown option '--?[a-z]+'/);
+  expect(stderr).not.toContain('secret');
+});
+
+it('a command that was given credentials answers with its own usage', () => {
+  const { stderr } = allstop('doctor', '--servers', 'nats://u:p@h');
+  expect(stderr).toMatch(/^Usage: allstop doctor /m);
+});
+
 it('a password without a user names the variable of the user', () => {
   const script = join(root, manifest.bin.allstop);
   const { status, stderr } = spawnSync(process.execPath, [script, 'doctor', '--servers', 'h'], {
@@ -251,14 +290,23 @@ describe('allstop worker', () => {
     expect(stderr).toContain(why);
   });
 
-  it('--json says why it cannot work as an event, too', () => {
-    const { status, stderr } = allstop('worker', ...others, '--module', folder, '--json');
-    expect(status).toBe(1);
-    const [line] = stderr.split('\n');
-    expect(JSON.parse(line as string)).toMatchObject({
+  it.each([
+    [['--module', folder], 1, `${folder} is a folder`],
+    [[...module, '--slots', '0'], 2, '--slots must be'],
+    [[...module, '--slot', '1'], 2, "unknown option '--slot'"],
+  ])('--json with %j says why it cannot work as an event, and nothing else', (args, code, why) => {
+    const { status, stdout, stderr } = allstop('worker', ...others, ...args, '--json');
+    expect({ status, stdout }).toEqual({ status: code, stdout: '' });
+    expect(JSON.parse(stderr)).toEqual({
+      at: expect.any(String),
       event: 'failed',
-      why: expect.stringContaining(`${folder} is a folder`),
+      why: expect.stringContaining(why),
     });
+  });
+
+  it('shows control characters of its command line as escapes', () => {
+    const { stderr } = allstop('worker', ...others, '--module', 'a\u001b[2Jb');
+    expect(stderr).toMatch(/there is no file .*a\\x1b\[2Jb\n$/);
   });
 });
 

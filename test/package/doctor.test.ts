@@ -119,6 +119,19 @@ it('blames the machine, not the binary, for a process that is too slow', { tags:
   ]);
 });
 
+describe('servers on the command line', () => {
+  it('that are named twice are checked once', () => {
+    const { stdout } = doctor(['--servers', '127.0.0.1:1,127.0.0.1:1']);
+    expect(stdout.match(/^\d\. tcp 127\.0\.0\.1:1$/gm)).toHaveLength(1);
+  });
+
+  it('whose domain is no name are wrong usage of that option', () => {
+    const { status, stderr } = doctor(['--servers', 'a', '--domain', 'a b']);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/^allstop: --domain must be a token/);
+  });
+});
+
 describe('a file that every process loads first', () => {
   const loads = (name: string, content: string): Setting => ({
     env: { NODE_OPTIONS: `--require "${file(name, content).replaceAll('\\', '/')}"` },

@@ -1,6 +1,17 @@
 /** `allstop new-addon`: what it makes and refuses. scripts/test-templates.sh builds and runs what it makes. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -54,6 +65,68 @@ describe('a new addon', () => {
   });
 });
 
+/** A copy of what `new-addon` needs of the package. @returns its command */
+function copyOfPackage(name: string): string {
+  const copy = join(folder, name);
+  for (const part of ['dist', 'templates', 'package.json']) {
+    cpSync(join(root, part), join(copy, part), { recursive: true });
+  }
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction');
+  return join(copy, 'dist/cli/main.js');
+}
+
+describe.skipIf(process.platform === 'win32')('on a POSIX system, a new addon', () => {
+  const run = (command: string, ...args: string[]) =>
+    spawnSync(process.execPath, [command, 'new-addon', ...args], { cwd: folder, encoding: 'utf8' });
+
+  it('of a package that is read-only can be written', () => {
+    const command = copyOfPackage('read-only');
+    spawnSync('chmod', ['-R', 'a-w', join(folder, 'read-only/templates')]);
+    const { status, stderr } = run(command, 'writable', '--template', 'rust');
+    spawnSync('chmod', ['-R', 'u+w', join(folder, 'read-only/templates')]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    for (const name of ['', 'package.json', '.gitignore', 'src', 'src/lib.rs']) {
+      expect(statSync(join(folder, 'writable', name)).mode & 0o200).toBe(0o200);
+    }
+  });
+
+  it('that cannot be made leaves nothing behind', () => {
+    const command = copyOfPackage('damaged');
+    rmSync(join(folder, 'damaged/templates/cpp'), { recursive: true });
+    mkdirSync(join(folder, 'stays'));
+    for (const name of ['not/made', 'stays']) {
+      const { status, stderr } = run(command, name);
+      expect(status).toBe(1);
+      expect(stderr).toMatch(/^allstop: the files cannot be made: ENOENT/);
+    }
+    expect(existsSync(join(folder, 'not'))).toBe(false);
+    expect(readdirSync(join(folder, 'stays'))).toEqual([]);
+  });
+
+  it('goes into the empty folder that a link names', () => {
+    mkdirSync(join(folder, 'linked'));
+    symlinkSync('linked', join(folder, 'link'));
+    expect(newAddon('link')).toMatchObject({ status: 0, stderr: '' });
+    expect(readdirSync(join(folder, 'linked'))).toContain('main.mjs');
+  });
+
+  it('is entered by the command that is printed, whatever its name', () => {
+    const name = `we 'ird" & $x\u0060`;
+    const line = /^ {2}(cd .*)$/m.exec(newAddon(name).stdout)?.[1] ?? '';
+    const { stdout } = spawnSync('sh', ['-c', `${line} && pwd`], { cwd: folder, encoding: 'utf8' });
+    expect(stdout).toBe(`${join(folder, name)}\n`);
+  });
+
+  it('of the template rust says where cargo is missing', () => {
+    newAddon('crate', '--template', 'rust');
+    const env = { PATH: join(folder, 'nothing') };
+    const options = { cwd: join(folder, 'crate'), encoding: 'utf8', env } as const;
+    const { status, stderr } = spawnSync(process.execPath, ['build.mjs'], options);
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^cargo cannot be run .*rustup\.rs\n$/);
+  });
+});
+
 describe('what new-addon refuses', () => {
   it('is a folder that is not empty, which stays as it is', () => {
     mkdirSync(join(folder, 'full'));
@@ -79,6 +152,7 @@ describe('what new-addon refuses', () => {
 
   it.each([
     [[], "'DIR'"],
+    [[''], 'DIR is empty'],
     [['wrong', '--template', 'go'], "--template must be one of cpp, c, cmake, rust, not 'go'"],
     [['wrong', 'more'], 'too many arguments'],
   ])('is wrong usage: %j', (args, why) => {

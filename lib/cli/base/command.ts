@@ -192,6 +192,12 @@ export class CommandError extends Error {
   }
 }
 
+/** What Node says when the working directory was deleted. */
+export const NO_FOLDER: RegExp = /uv_cwd/;
+export const GONE: string = 'the working directory of this process was deleted';
+export const GO_ELSEWHERE: string =
+  'go to a folder that exists (cd), and start the command there again';
+
 /** What ends a command, which then ends its child processes: the terminal may have been closed, too. */
 export const ENDING_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 

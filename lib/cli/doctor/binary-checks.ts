@@ -12,6 +12,7 @@ import {
   prebuiltPlatforms,
 } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
+import { GO_ELSEWHERE, GONE, NO_FOLDER } from '../base/command.ts';
 import type { Loaded, Probe, Problem } from './check.ts';
 import { type Check, impossible, REPORT_BUG } from './check.ts';
 import { probe } from './probe.ts';
@@ -110,10 +111,6 @@ function abiCheck({ abi, from }: Loaded): Check {
 const SEE_PERMISSIONS = "do what the check 'permissions' says";
 const SELF_TEST = 'a worker stops its coordinator and is joined';
 
-/** What Node says when the working directory was deleted. */
-const NO_FOLDER = /uv_cwd/;
-const GONE = 'the working directory of this process was deleted';
-
 function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean): Check {
   const name = 'self-test';
   if (tested !== undefined && crash === undefined) {
@@ -121,8 +118,8 @@ function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean
   }
   const cause = untested ?? `the process ${crash}`;
   if (NO_FOLDER.test(cause)) {
-    const remedy = 'go to a folder that exists (cd), and start the command there again';
-    return { name, ok: false, detail: SELF_TEST, cause: `${GONE}: ${cause}`, remedy };
+    const gone = `${GONE}: ${cause}`;
+    return { name, ok: false, detail: SELF_TEST, cause: gone, remedy: GO_ELSEWHERE };
   }
   return {
     name,

@@ -31,7 +31,7 @@ export async function diagnoseNetwork(
   const binary = await binaryCheck();
   const client = await clientCheck();
   // Without the client no server can be checked.
-  const servers = client.ok ? options.servers : [];
+  const servers = client.ok ? [...new Set(options.servers)] : [];
   const climbs = await Promise.all(servers.map((server) => climb(server, options, inboxPrefix)));
   const nats = climbs.find((each) => each.nats !== undefined)?.nats;
   let topology: Topology = { checks: [] };
