@@ -9,7 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { moduleFile } from '../base/module-file.ts';
 import { fieldOf, messageOf } from '../base/thrown-value.ts';
-import { ClusterSpec } from '../cluster/cluster-spec.ts';
+import { type ClusterJobs, ClusterSpec } from '../cluster/cluster-spec.ts';
 import { ONE_PRESS_MS } from '../coordinator/signal-links.ts';
 import { PATIENCE_MS } from '../coordinator/unseen-errors.ts';
 import { counted, printable } from '../coordinator/words.ts';
@@ -24,6 +24,7 @@ import {
   CommandError,
   type CommandResult,
   type Options,
+  parseJson,
   UsageError,
   version,
 } from './base/command.ts';
@@ -85,7 +86,7 @@ function specOf({ spec: path }: Options, job: string, task: number | undefined) 
   if (path === undefined) return undefined;
   let spec: ClusterSpec;
   try {
-    spec = new ClusterSpec(JSON.parse(readFileSync(path, 'utf8')));
+    spec = new ClusterSpec(parseJson(readFileSync(path, 'utf8')) as ClusterJobs);
   } catch (error) {
     throw new CommandError(`--spec: ${path} is not a ClusterSpec: ${messageOf(error)}`);
   }

@@ -17,7 +17,7 @@ import {
   type Timeline,
   type TimelineEvent,
 } from '../events/timeline.ts';
-import { CommandError, type CommandResult } from './base/command.ts';
+import { CommandError, type CommandResult, parseJson } from './base/command.ts';
 
 const ESCAPES: Record<string, string> = {
   '&': '&amp;',
@@ -371,7 +371,7 @@ function parse(path: string): unknown {
     throw new CommandError(`Cannot read '${path}': ${messageOf(error)}`);
   }
   try {
-    return JSON.parse(text.replace(/^\ufeff/, '')); // some editors begin a file with this sign
+    return parseJson(text);
   } catch (error) {
     throw new CommandError(`'${path}' is not JSON: ${messageOf(error)}. ${EXPECTED}`);
   }

@@ -241,7 +241,7 @@ it.each(['./node_modules/@scope/tasks.mjs', 'file:///a/@scope/tasks.mjs'])(
 describe('allstop worker', () => {
   const folder = mkdtempSync(join(tmpdir(), 'allstop-worker-'));
   const [spec, none] = [join(folder, 'spec.json'), join(folder, 'none.json')];
-  writeFileSync(spec, JSON.stringify({ worker: ['a'] }));
+  writeFileSync(spec, `\ufeff${JSON.stringify({ worker: ['a'] })}`); // as some editors do
   writeFileSync(none, JSON.stringify({ worker: 'a' }));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

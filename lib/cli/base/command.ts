@@ -192,6 +192,9 @@ export class CommandError extends Error {
   }
 }
 
+/** Reads the text of a JSON file, which some editors begin with a byte order mark. */
+export const parseJson = (text: string): unknown => JSON.parse(text.replace(/^\ufeff/, ''));
+
 /** What Node says when the working directory was deleted. */
 export const NO_FOLDER: RegExp = /uv_cwd/;
 export const GONE: string = 'the working directory of this process was deleted';
