@@ -161,11 +161,11 @@ const RULES: readonly Rule[] = [
   },
   {
     rung: 'jetstream',
-    is: says(/JetStream is silent for the domain/),
+    is: says(/JetStream is silent under the name/),
     cause:
-      'the server answers, but no JetStream of that domain does: no server has it, or it has no leader now',
+      'the server answers, but no JetStream of that domain or prefix does: no server has it, or it has no leader now',
     remedy:
-      'give the domain (`jetstream.domain`, --domain) as a server has it in `jetstream { domain }`; if it is right, see the logs of its servers',
+      'give the domain as a server has it in `jetstream { domain }` (--domain, `jetstream.domain` or `apiPrefix`); if it is right, see the logs of its servers',
   },
   {
     rung: 'jetstream',

@@ -70,9 +70,7 @@ export function failureOfJetStream(
 /** The server answers, but its JetStream does not now. */
 export class SilentJetStream extends Error {
   constructor(cause: unknown, { jetstream }: Options) {
-    const domain = jetstream?.domain;
-    super(`JetStream is silent${domain === undefined ? '' : ` for the domain '${domain}'`}`, {
-      cause,
-    });
+    const name = jetstream?.domain ?? jetstream?.apiPrefix;
+    super(`JetStream is silent${name === undefined ? '' : ` under the name '${name}'`}`, { cause });
   }
 }
