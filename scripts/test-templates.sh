@@ -16,6 +16,8 @@ for template in "$@"; do
     continue
   fi
   echo "=== $template"
+  # Then the library is in another folder.
+  [ "$template" != rust ] || export CARGO_BUILD_TARGET=$(rustc -vV | sed -n 's/^host: //p')
   npx --yes --offline --package "$tarball" allstop new-addon "my $template" --template "$template" >made
   cd "my $template"
   start=$SECONDS

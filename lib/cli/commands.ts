@@ -159,8 +159,8 @@ const demo: Command = {
 them end, and the program says why, and how long each took. After ten seconds the worker fails,
 which also stops the others.
 
-The program ends with the exit code 1 because its worker fails, or 130 or 143 after SIGINT or
-SIGTERM. It is meant to be read and copied: --json prints its path, and what it writes goes to
+The program ends with the exit code 1 because its worker fails, or 129, 130 or 143 after
+SIGHUP, SIGINT or SIGTERM. It is meant to be read and copied: --json prints its path, and what it writes goes to
 stderr.`,
   examples: ['npx allstop demo', 'cp node_modules/allstop/examples/first/main.mjs .'],
   options: [],
@@ -222,8 +222,8 @@ addon: for events that somebody has to cause, such as a changed file.
 The runtimes are the one that runs this command, and node, bun and deno of the PATH; or
 those that --runtimes names.
 
-Exit code: 0 if all is well, 1 if anything crashed, hung or failed, 130 or 143 after SIGINT
-or SIGTERM.`,
+Exit code: 0 if all is well, 1 if anything crashed, hung or failed, 129, 130 or 143 after
+SIGHUP, SIGINT or SIGTERM.`,
   examples: [
     'npx allstop check-addon build/Release/addon.node --exercise exercise.mjs',
     'npx allstop check-addon addon.node --exercise exercise.mjs --runtimes node,bun --json',
@@ -321,7 +321,7 @@ Needed: CMake 3.18 or later, a C++17 compiler, and the npm packages cmake-js and
 node-addon-api. To install these two: npm install --save-dev cmake-js node-addon-api
 
 Exit code: 0 if the new binary works, 1 if it could not be compiled or does not work (the
-binary from before is kept), 130 or 143 after SIGINT or SIGTERM.`,
+binary from before is kept), 129, 130 or 143 after SIGHUP, SIGINT or SIGTERM.`,
   examples: ['npm install --save-dev cmake-js node-addon-api', 'npx allstop build'],
   environment: [['CC, CXX', 'the compilers that CMake uses (default: the ones that CMake finds)']],
   options: [],
