@@ -2,9 +2,9 @@
 
 import { now, turn } from '../base/timer.ts';
 import type { Attachment } from '../coordinator/attachment.ts';
-import { defaultOf, ownCoordinator } from '../coordinator/threads/worker-module.ts';
+import { defaultOf, endWorker, ownCoordinator } from '../coordinator/threads/worker-module.ts';
 import { waitForStop } from '../coordinator/waits.ts';
-import { hold, release } from '../native/native.ts';
+import { hold } from '../native/native.ts';
 
 /**
  * What becomes of the missed runs: those that fell due while an earlier run took too long.
@@ -94,5 +94,5 @@ export async function runLooper({ module, name, args, times, since }: LooperWork
   const target = await defaultOf(module, `the LooperThread '${name}'`);
   hold(); // a run may await something that does not keep the event loop alive
   await loop(attachment, since, times, () => target(...args));
-  release();
+  await endWorker();
 }

@@ -3,8 +3,8 @@
 import { isOfType } from '../base/thrown-value.ts';
 import { turn } from '../base/timer.ts';
 import type { QueueHandle } from '../coordinator/handle.ts';
-import { defaultOf, ownCoordinator } from '../coordinator/threads/worker-module.ts';
-import { hold, release } from '../native/native.ts';
+import { defaultOf, endWorker, ownCoordinator } from '../coordinator/threads/worker-module.ts';
+import { hold } from '../native/native.ts';
 import { BoundedQueue } from './bounded-queue.ts';
 
 // The loop of one enqueue op, on the program's thread or in a Worker.
@@ -65,5 +65,5 @@ export async function runQueueRunner(work: QueueRunnerWork): Promise<void> {
     () => attachment.shouldStop() || attachment.native.generation() !== since,
     queueClosedTypes,
   );
-  release();
+  await endWorker();
 }

@@ -35,6 +35,15 @@ describe.each(['dequeueSync', 'enqueueSync', 'dequeue', 'enqueue'])('workers in 
   });
 });
 
+it('an op in a worker has printed all when its thread has ended', async () => {
+  const ended = await runScript('printing-op', []);
+  expect(ended).toMatchObject(FINE);
+  const lines = ended.said.filter(({ event }) => event === 'line');
+  expect(lines.map(({ line }) => line)).toEqual(Array.from({ length: 5_000 }, (_, n) => n));
+  expect(saidOf(ended, 'exit')).toBeDefined();
+  expect(saidOf(ended, 'ended')).toMatchObject({ closed: true });
+});
+
 describe('a worker that is terminated after it was told', () => {
   it('of an item passes it on', async () => {
     const ended = await tell('told of an item');

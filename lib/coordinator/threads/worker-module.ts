@@ -1,5 +1,6 @@
 /** What looper and queue runner workers share: each runs a module of the program. */
 
+import { turn } from '../../base/timer.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { type Attachment, attachmentOf } from '../attachment.ts';
 import { Coordinator } from '../coordinator.ts';
@@ -39,4 +40,24 @@ export async function defaultOf(
       'Export the function to run as default',
   );
   throw Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
+}
+
+/** Resolves when all that was written to the stream has been sent to the parent. */
+function sent(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => resolve();
+    if (stream.writableLength === 0) done();
+    else if (stream.writable) stream.write('', done);
+    else stream.end(done); // the module has ended it
+  });
+}
+
+/**
+ * Ends this worker: a thread ends when its function has, whatever its module has left open. What it
+ * has written is whole, and a rejection that nobody handles ends it with that error.
+ */
+export async function endWorker(): Promise<void> {
+  await turn();
+  await Promise.all([sent(process.stdout), sent(process.stderr)]);
+  process.exit();
 }
