@@ -157,9 +157,7 @@ export class LooperThread {
     if (target !== undefined || args !== undefined || new.target === LooperThread) {
       checkTarget('options.target', target, TARGET_OR_OVERRIDE);
     }
-    if (this.#runsItself && target instanceof URL) {
-      throw invalidType('options.target', 'a function where runLoop is overridden', target);
-    }
+    this.#refuseUrl(target);
     this.#target = target;
     this.#args = target instanceof URL ? copyOf(args ?? []) : [...(args ?? [])];
     this.#times = { intervalMs: intervalMs ?? 0, missedTicks };
@@ -204,6 +202,12 @@ export class LooperThread {
     return this.runLoop !== LooperThread.prototype.runLoop;
   }
 
+  /** A URL as the target of a looper that runs itself. */
+  #refuseUrl(target: unknown): void {
+    if (!this.#runsItself || !(target instanceof URL)) return;
+    throw invalidType('options.target', 'a function where runLoop is overridden', target);
+  }
+
   /** Whether the looper has been started and has not ended. */
   get alive(): boolean {
     return this.#thread.alive;
@@ -214,11 +218,13 @@ export class LooperThread {
    * of the coordinator wait for it.
    *
    * @throws FailedPreconditionError: the looper was started before; TypeError
-   *   (`ERR_INVALID_ARG_TYPE`): there is neither a target nor an overridden `runLoop`
+   *   (`ERR_INVALID_ARG_TYPE`): there is neither a target nor an overridden `runLoop`, or there are
+   *   both and the target is a URL
    */
   start(): this {
     this.#thread.refuseSecondStart();
     if (!this.#runsItself) checkTarget('options.target', this.#target, TARGET_OR_OVERRIDE);
+    this.#refuseUrl(this.#target);
     const written = this.#runsItself ? this.runLoop : this.#target;
     // Not one task from the first run to the stop: on Node 20 a task makes each `await` slower.
     this.#thread.start(() => this.#run(), written instanceof URL ? undefined : written, false);

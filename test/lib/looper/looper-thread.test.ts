@@ -539,6 +539,17 @@ describe('a module as the target', () => {
     });
   });
 
+  it('ends with the stop, whatever its module has left open', async () => {
+    const coord = new Coordinator();
+    const text = 'setInterval(() => {}, 1_000); export default (words) => Atomics.notify(words, 0)';
+    const words = new Int32Array(new SharedArrayBuffer(4));
+    const ran = Atomics.waitAsync(words, 0, 0);
+    LooperThread.loop(coord, 1, source(text), { args: [words] });
+    await ran.value;
+    coord.requestStop();
+    await coord.join();
+  });
+
   it('is kept alive by the looper while a run is pending', async () => {
     const coord = new Coordinator();
     looping(coord, 'waitsUnreferenced');
@@ -714,6 +725,15 @@ describe('a derived class', () => {
     }
     await new Field(coord, null).start().join();
     expect(coord.shouldStop()).toBe(true);
+  });
+
+  it('that has its runLoop as a field cannot be started with a module, either', () => {
+    class Field extends LooperThread {
+      override runLoop = nothing;
+    }
+    const looper = new Field(new Coordinator(), 1, { target: module });
+    expect(() => looper.start()).toThrow(/a function where runLoop is overridden/);
+    expect(looper.alive).toBe(false);
   });
 
   it('that has neither a runLoop nor a target cannot be started', () => {
