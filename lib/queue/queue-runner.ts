@@ -229,8 +229,6 @@ export class QueueRunner {
     const { coordinator, start = false } = checkOptions('options', options, known);
     const shared = coordinator && attachmentOf(coordinator);
     if (this.#running > 0) return [];
-    this.#running = this.#ops.length;
-    this.#exceptionsRaised = [];
     const prefix = `QueueRunnerThread-${this.name}`;
     const allEnded = new AbortController();
     const threads = this.#ops.map((op, index) => {
@@ -243,10 +241,11 @@ export class QueueRunner {
       return new RunnerThread(own, name, typeof op === 'function' ? 'task' : 'worker', body);
     });
     if (shared !== undefined) {
-      const body = ({ watch }: OwnThread): Promise<void> =>
-        this.#closeOnStop(shared, watch.generation, allEnded.signal);
+      const body = (thread: OwnThread): Promise<void> => this.#closeOnStop(thread, allEnded.signal);
       threads.push(new RunnerThread(shared, `${prefix}-close_on_stop`, 'task', body));
     }
+    this.#running = this.#ops.length;
+    this.#exceptionsRaised = [];
     if (start) for (const thread of threads) thread.start();
     return threads;
   }
@@ -270,13 +269,15 @@ export class QueueRunner {
     const { attachment } = thread;
     const error = coord === undefined ? attachment.native.stop()?.error : undefined;
     if (error) this.#exceptionsRaised.push(() => attachment.errors.give(error));
-    if (--this.#running > 0) return;
-    try {
-      await this.#closeOp(this.#queue);
-    } catch {
-      this.#queue.close(); // the error is ignored, as in TensorFlow, but consumers must not hang
+    if (this.#running === 1) {
+      try {
+        await this.#closeOp(this.#queue);
+      } catch {
+        this.#queue.close(); // the error is ignored, as in TensorFlow, but consumers must not hang
+      }
+      allEnded.abort();
     }
-    allEnded.abort();
+    this.#running -= 1; // last: until then createThreads makes no new ones
   }
 
   async #runInWorker(
@@ -298,9 +299,11 @@ export class QueueRunner {
     await runInWorker(attachment, watch, workerEntry(), { name: watch.name, workerData });
   }
 
-  async #closeOnStop(attachment: Attachment, since: number, allEnded: AbortSignal): Promise<void> {
-    const stopped = waitForStop(attachment, Number.POSITIVE_INFINITY, allEnded, since);
-    if (!(await stopped.catch(() => false))) return; // the last op has ended
+  async #closeOnStop({ attachment, watch }: OwnThread, allEnded: AbortSignal): Promise<void> {
+    const { generation } = watch;
+    const stopped = waitForStop(attachment, Number.POSITIVE_INFINITY, allEnded, generation);
+    await stopped.catch(() => {}); // the last op has ended, maybe since it saw the stop first
+    if (!watch.stopWasRequested) return;
     try {
       await this.#cancelOp(this.#queue);
     } catch {} // ignored, as in TensorFlow

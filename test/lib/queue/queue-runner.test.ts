@@ -3,7 +3,9 @@
 
 import {
   BoundedQueue,
+  CancelledError,
   Coordinator,
+  DeadlineExceededError,
   FailedPreconditionError,
   InvalidArgumentError,
   OutOfRangeError,
@@ -217,6 +219,36 @@ describe('a module as an op', () => {
     );
   });
 
+  it('ends when its function has, whatever its module has left open', async () => {
+    const coord = new Coordinator();
+    const queue = new BoundedQueue<number>({ capacity: 1 });
+    const op = source(
+      `setInterval(() => {}, 1_000);
+      let next = 0;
+      export default async (queue) => {
+        if (next === 2) throw Object.assign(new Error(), { name: 'OutOfRangeError' });
+        await queue.enqueue(next++);
+      };`,
+    );
+    new QueueRunner(queue, [op]).createThreads({ coordinator: coord, start: true });
+    expect(await drained(queue)).toEqual([0, 1]);
+    await coord.join();
+    expect(coord.shouldStop()).toBe(false);
+  });
+
+  it('that leaves a rejection to nobody has thrown it', async () => {
+    const coord = new Coordinator();
+    const op = source(
+      `export default () => {
+        void Promise.reject(new RangeError('left'));
+        throw Object.assign(new Error(), { name: 'OutOfRangeError' });
+      };`,
+    );
+    const queue = new BoundedQueue({ capacity: 1 });
+    new QueueRunner(queue, [op]).createThreads({ coordinator: coord, start: true });
+    await expect(coord.join()).rejects.toThrow(new RangeError('left'));
+  });
+
   it('that is blocked on a full queue is released by a stop', async () => {
     const coord = new Coordinator();
     // Has no coordinator of its own, so cancelOp must release the op.
@@ -315,6 +347,23 @@ describe('the threads', () => {
     expect(runner.createThreads()).toHaveLength(2);
   });
 
+  it('are none until the closeOp of the earlier ones has ended', async () => {
+    const closing = gate();
+    const goOn = gate();
+    const closeOp = async (): Promise<void> => {
+      closing.open();
+      await goOn.opened;
+    };
+    const runner = new QueueRunner(new BoundedQueue({ capacity: 1 }), [counting(0)], { closeOp });
+    const [thread] = runner.createThreads({ start: true });
+    await closing.opened;
+    expect(thread?.alive).toBe(true);
+    expect(runner.createThreads()).toEqual([]);
+    goOn.open();
+    await thread?.join();
+    expect(runner.createThreads()).toHaveLength(1);
+  });
+
   it('begin with no exceptions raised', async () => {
     const queue = new BoundedQueue({ capacity: 1 });
     const runner = new QueueRunner(queue, [
@@ -379,6 +428,21 @@ describe('the queue', () => {
     coord.clearStop();
     await Promise.all(threads.map((thread) => thread.join()));
     expect(queue.closed).toBe(true);
+  });
+
+  it('has its enqueues cancelled by a stop that the last op sees before its doorbell rings', async () => {
+    const coord = new Coordinator();
+    const queue = new BoundedQueue<number>({ capacity: 1 });
+    await queue.enqueue(1);
+    const waiting = queue.enqueue(2).catch((error: unknown) => error);
+    const op = (): void => {
+      coord.stopAfter(1);
+      while (!coord.shouldStop());
+      throw new CancelledError('the stop');
+    };
+    new QueueRunner(queue, [op]).createThreads({ coordinator: coord, start: true });
+    await expect(coord.join()).rejects.toThrow(DeadlineExceededError);
+    expect(await waiting).toBeInstanceOf(CancelledError);
   });
 
   it('has its closeOp and cancelOp called once each, and their errors are nobody’s', async () => {
@@ -465,5 +529,17 @@ describe('what is refused', () => {
     );
     expect(coord.threads).toEqual([]);
     expect(runner.createThreads()).toHaveLength(1);
+  });
+
+  it('changes nothing, although an op has no name to give', () => {
+    class Nameless extends URL {
+      override get protocol(): never {
+        throw new RangeError('no name');
+      }
+    }
+    const runner = new QueueRunner(queue, [new Nameless('file:///op.mjs')]);
+    for (let round = 0; round < 2; round++) {
+      expect(() => runner.createThreads()).toThrow(new RangeError('no name'));
+    }
   });
 });
