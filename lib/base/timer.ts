@@ -5,12 +5,15 @@
 
 import { addAbortListener, reasonOfAbort, removeAbortListener } from './abort.ts';
 
+// Kept from when this module was loaded: fake timers that a test installs later do not affect the
+// clock, and no turn of the event loop. (Time limits are `setTimeout`'s, which a test may fake.)
 const { hrtime } = process;
+export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmediate;
+export const clearImmediate: typeof globalThis.clearImmediate = globalThis.clearImmediate;
 
 /**
- * Milliseconds of the monotonic clock, since some moment. `hrtime` is kept from when this module was
- * loaded: fake timers that a test installs later do not affect the package. Not `performance`: its
- * first use makes Node 20 load ten modules, in each thread.
+ * Milliseconds of the monotonic clock, since some moment. Not `performance`: its first use makes
+ * Node 20 load ten modules, in each thread.
  */
 export function now(): number {
   const [seconds, nanoseconds] = hrtime();
@@ -22,6 +25,12 @@ export function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
+}
+
+/** Rejects after a turn of the event loop: a loop of calls that look, and do not wait, starves nothing. */
+export async function rejectInATurn(error: Error): Promise<never> {
+  await turn();
+  throw error;
 }
 
 const settled = Promise.resolve();

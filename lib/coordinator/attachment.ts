@@ -6,6 +6,7 @@
 
 import { invalidType } from '../base/arguments.ts';
 import { isObject } from '../base/thrown-value.ts';
+import { setImmediate } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import { logNativeStop } from '../events/debug-log.ts';
 import { type Teller, watch } from '../events/teller.ts';

@@ -11,6 +11,7 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate } from '../base/timer.ts';
 import { THREAD_KINDS } from '../native/binding.ts';
 import { binding, drain, hold, release } from '../native/native.ts';
 import type { StopRecord } from '../record/stop-record.ts';

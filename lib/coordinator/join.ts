@@ -8,7 +8,7 @@ import {
 } from '../base/abort.ts';
 import { checkOptions, holds, invalidType, isIterable } from '../base/arguments.ts';
 import { enclosingTasks } from '../base/task-context.ts';
-import { Timer, turn } from '../base/timer.ts';
+import { clearImmediate, setImmediate, Timer, turn } from '../base/timer.ts';
 import { SelfJoinError, StragglersError } from '../errors/errors.ts';
 import { logNativeStop } from '../events/debug-log.ts';
 import { type NativeJoinResult, type NativeThread, THREAD_KINDS } from '../native/binding.ts';

@@ -1,7 +1,7 @@
 /** Waits for the stop: `waitForStop` and `waitForStopSync` of a Coordinator. */
 
 import { addAbortListener, reasonOfAbort, removeAbortListener } from '../base/abort.ts';
-import { now, Timer } from '../base/timer.ts';
+import { now, Timer, turn } from '../base/timer.ts';
 import { SLICE_MS } from '../native/binding.ts';
 import { drain, hold, release } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
@@ -34,7 +34,8 @@ export function waitForStop(
       return;
     }
     if (timeoutMs === 0) {
-      resolve(false);
+      // Not at once: a loop of such looks would starve the event loop.
+      void turn().then(() => resolve(wasStopped() && isStopped(attachment)));
       return;
     }
     const end = (): void => {

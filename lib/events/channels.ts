@@ -4,6 +4,7 @@
  */
 
 import { type Channel, channel } from 'node:diagnostics_channel';
+import { setImmediate } from '../base/timer.ts';
 import type { StopRecord } from '../record/stop-record.ts';
 import type { CoordinatorMessage, Subscriber, ThreadInfo } from './spine.ts';
 

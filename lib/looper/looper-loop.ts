@@ -1,6 +1,6 @@
 /** When the runs of a looper are due, and the loop that makes them. */
 
-import { now, turn } from '../base/timer.ts';
+import { now } from '../base/timer.ts';
 import type { Attachment } from '../coordinator/attachment.ts';
 import { defaultOf, endWorker, ownCoordinator } from '../coordinator/threads/worker-module.ts';
 import { waitForStop } from '../coordinator/waits.ts';
@@ -66,10 +66,9 @@ export async function loop(
   const schedule = new LooperSchedule(times);
   const stopsWithin = (ms: number): Promise<boolean> =>
     waitForStop(attachment, ms, undefined, since);
-  for (let isFirst = true; ; isFirst = false) {
+  for (;;) {
     const left = schedule.next(now()) - now();
-    if (left <= 0 && !isFirst) await turn();
-    if (await stopsWithin(Math.max(0, left))) return;
+    if (await stopsWithin(Math.max(0, left))) return; // also within 0 ms the event loop turns
     await run();
   }
 }

@@ -14,7 +14,7 @@ import {
   invalidType,
 } from '../base/arguments.ts';
 import { fieldOf } from '../base/thrown-value.ts';
-import { Timer, within } from '../base/timer.ts';
+import { setImmediate, Timer, within } from '../base/timer.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { counted } from '../coordinator/words.ts';

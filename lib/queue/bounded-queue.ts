@@ -15,7 +15,7 @@ import {
   unchecked,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
-import { now, turn } from '../base/timer.ts';
+import { now, rejectInATurn, turn } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import { Attachment, attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
@@ -263,7 +263,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       throwIfAborted(signal);
       if (this.#tryEnqueueInTurn(written)) return enqueued();
       const timedOut = (): Error => this.#timedOutFull('enqueue', timeoutMs);
-      if (timeoutMs === 0) throw timedOut();
+      if (timeoutMs === 0) return rejectInATurn(timedOut());
       // A copy: the caller may change its own bytes while this waits.
       const kept = typeof written === 'string' ? written : new Uint8Array(written);
       const attempt = (since: number, ms?: number): undefined | typeof WOULD_WAIT =>
@@ -495,17 +495,20 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       const isMany = method === 'dequeueMany';
       const { timeoutMs, signal } = checkWait(options, isMany ? MANY_OPTIONS : WAIT_OPTIONS);
       throwIfAborted(signal);
-      if (timeoutMs === 0 || (this.#dequeues.size === 0 && maySettleAtOnce())) {
-        const result = attempt(undefined, undefined, timeoutMs === 0 ? 1 : least);
+      const isLook = timeoutMs === 0;
+      if ((isLook || this.#dequeues.size === 0) && maySettleAtOnce()) {
+        const result = attempt(undefined, undefined, isLook ? 1 : least);
         if (result !== WOULD_WAIT) {
           // Before #arrived(): if a stack overflow throws here, the items go back to the queue.
           const promise = Promise.resolve(result);
           this.#arrived(undefined);
           return promise;
         }
+        if (isLook) return rejectInATurn(this.#timedOutEmpty(method, timeoutMs));
+      } else if (isLook) {
+        return turn().then(() => this.#dequeue(method, options, attempt, least));
       }
       const timedOut = (): Error => this.#timedOutEmpty(method, timeoutMs);
-      if (timeoutMs === 0) throw timedOut();
       listen(this.#native.token, this.#listener);
       const generation = this.#native.beginWait();
       const arrived = (): void => this.#arrived(undefined);

@@ -19,7 +19,7 @@ import {
   outOfRange,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
-import { now } from '../base/timer.ts';
+import { now, turn } from '../base/timer.ts';
 import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import { type Attachment, attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
@@ -301,7 +301,10 @@ export class Gate implements Disposable {
         this.#throwIfStopped(since);
         throwIfAborted(signal);
         const left = deadline - now();
-        if (left <= 0) throw this.#late(timeoutMs, late());
+        if (left <= 0) {
+          await turn(); // a loop of looks starves nothing
+          throw this.#late(timeoutMs, late());
+        }
         const slice = Atomics.waitAsync(words, word, seen, Math.min(left, SLICE_MS));
         if (slice.async) await Promise.race([slice.value, woken]);
       }

@@ -90,9 +90,14 @@ describe('a gate', () => {
 
   it('says after the time limit who is missing', async () => {
     const gate = new Gate({ name: 'start' });
+    let turned = false;
+    setImmediate(() => {
+      turned = true;
+    });
     await expect(gate.pass({ timeoutMs: 0 })).rejects.toThrow(
       "After 0 ms the gate 'start' was closed. Does the test call open()?",
     );
+    expect(turned).toBe(true); // a loop of looks starves nothing
     await expect(gate.arrived(3, { timeoutMs: 1 })).rejects.toThrow(
       "After 1 ms 1 of 3 threads had arrived at the gate 'start'. Does each call pass() or passSync()?",
     );

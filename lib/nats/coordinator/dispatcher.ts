@@ -8,6 +8,7 @@
  * node that has nothing else, which gets nothing else until the suspect has ended.
  */
 
+import { setImmediate } from '../../base/timer.ts';
 import type { ClusterHost } from '../../pool/queue/strategy.ts';
 import type { Resource } from '../../pool/worker/protocol.ts';
 import { coalesced, Feeding } from '../../pool/workers/feeding.ts';

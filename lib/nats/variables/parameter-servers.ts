@@ -32,7 +32,7 @@
 
 import { createHash } from 'node:crypto';
 import { messageOf } from '../../base/thrown-value.ts';
-import { within } from '../../base/timer.ts';
+import { setImmediate, within } from '../../base/timer.ts';
 import {
   byteLengthOf,
   checkFits,

@@ -4,7 +4,7 @@ import { addAbortListener, allowManyListeners, removeAbortListener } from '../..
 import { checkString } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
 import { isObject, isThenable } from '../../base/thrown-value.ts';
-import { now } from '../../base/timer.ts';
+import { clearImmediate, now, setImmediate } from '../../base/timer.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';

@@ -4,7 +4,7 @@ import type { ChildProcess, ForkOptions } from 'node:child_process';
 import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import { builtin } from '../../base/builtins.ts';
 import { namedMessageOf } from '../../base/thrown-value.ts';
-import { Timer, turn } from '../../base/timer.ts';
+import { clearImmediate, setImmediate, Timer, turn } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { causeOfDeath, forgetWorker } from '../../coordinator/threads/causes-of-death.ts';

@@ -6,7 +6,7 @@
  * WORKER_AHEAD_US. Calls that it has not started are recalled when another worker is idle.
  */
 
-import { soon } from '../../base/timer.ts';
+import { setImmediate, soon } from '../../base/timer.ts';
 import type { Runner } from '../queue/lines/call-lines.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
 import type { Availability } from './availability.ts';

@@ -114,7 +114,12 @@ describe('waitForStop', () => {
     const start = performance.now();
     expect(await coord.waitForStop(20)).toBe(false);
     expect(performance.now() - start).toBeGreaterThanOrEqual(20);
+    let turned = false;
+    setImmediate(() => {
+      turned = true;
+    });
     expect(await coord.waitForStop(0)).toBe(false);
+    expect(turned).toBe(true); // a loop of looks starves nothing
   });
 
   it('is woken by a native thread', async () => {

@@ -1,7 +1,7 @@
 // What BoundedQueue promises, point by point, on one thread.
 
 import { getEventListeners } from 'node:events';
-import { BoundedQueue, CancelledError, Coordinator, OutOfRangeError } from 'allstop';
+import { BoundedQueue, CancelledError, Coordinator, LooperThread, OutOfRangeError } from 'allstop';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { turn } from '../../support/gate.ts';
 import { runScript, saidOf } from '../../support/run-script.ts';
@@ -351,6 +351,23 @@ describe('a timeout', () => {
     none.enqueueSync('later');
     await waiting();
     expect(none.tryDequeue()).toBe('later');
+  });
+
+  it('is needed by no wait without one: fake timers hold up none', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] });
+    const queue = new BoundedQueue<number>({ capacity: 1 });
+    const coord = new Coordinator();
+    let runs = 0;
+    LooperThread.loop(coord, null, () => ++runs === 300 && coord.requestStop());
+    const filled = coord.start(async () => {
+      for (const number of numbers(300)) await queue.enqueue(number);
+      queue.close();
+    });
+    const items: number[] = [];
+    for await (const item of queue) items.push(item);
+    await filled;
+    expect(items).toEqual(numbers(300));
+    expect(await coord.waitForStop()).toBe(true);
   });
 
   it('that is over in a busy thread takes an item that came meanwhile, also in its turn', async () => {
@@ -881,6 +898,7 @@ describe('a queue in which there is always something', () => {
   it.each<[string, (queue: BoundedQueue<number>) => Promise<unknown>]>([
     ['dequeue', (queue) => queue.dequeue()],
     ['dequeueMany', (queue) => queue.dequeueMany(3)],
+    ['dequeue with timeoutMs: 0', (queue) => queue.dequeue({ timeoutMs: 0 })],
     [
       'enqueue',
       async (queue) => {
@@ -922,6 +940,20 @@ describe('a queue in which there is always something', () => {
 });
 
 describe('timeoutMs: 0', () => {
+  it.each<[string, (queue: BoundedQueue<number>) => Promise<unknown>]>([
+    ['enqueue', (queue) => queue.enqueue(1, { timeoutMs: 0 })],
+    ['dequeue', () => new BoundedQueue({ capacity: 1 }).dequeue({ timeoutMs: 0 })],
+    ['dequeueMany', () => new BoundedQueue({ capacity: 1 }).dequeueMany(2, { timeoutMs: 0 })],
+  ])('lets the event loop turn before %s rejects', async (_, call) => {
+    const queue = full(1);
+    let turned = false;
+    setImmediate(() => {
+      turned = true;
+    });
+    await expect(call(queue)).rejects.toMatchObject(TIMED_OUT);
+    expect(turned).toBe(true);
+  });
+
   it('takes what is there, and tells the end, though others of this thread wait', async () => {
     const queue = new BoundedQueue<number>({ capacity: 5 });
     const wait = queue.dequeue();
