@@ -101,7 +101,7 @@ export function chainOf(value: object): string[] {
 export function isOfType(value: unknown, named: readonly string[]): boolean {
   if (!isObject(value)) return false;
   const names: unknown[] = [...chainOf(value), fieldOf(value, 'name'), codeOf(value)];
-  return names.some((name) => named.includes(String(name)));
+  return names.some((name) => attempt(() => named.includes(String(name))));
 }
 
 /** A short text for any value: at most 80 characters. */

@@ -109,6 +109,19 @@ describe('an op', () => {
     expect(runner.exceptionsRaised[0]).toBe(error);
   });
 
+  it('keeps its error, although that has a name which throws', async () => {
+    const error = Object.assign(new RangeError('mine'), { name: Object.create(null) });
+    const runner = new QueueRunner(new BoundedQueue({ capacity: 1 }), [
+      () => {
+        throw error;
+      },
+    ]);
+    const [thread] = runner.createThreads({ start: true });
+    await thread?.join();
+    expect(runner.exceptionsRaised).toEqual([error]);
+    expect(runner.exceptionsRaised[0]).toBe(error);
+  });
+
   it.each([
     ['a class', RangeError],
     ['a name', 'RangeError'],
@@ -532,12 +545,12 @@ describe('what is refused', () => {
   });
 
   it('changes nothing, although an op has no name to give', () => {
-    class Nameless extends URL {
-      override get protocol(): never {
+    const nameless = Object.defineProperty(new URL('file:///op.mjs'), 'protocol', {
+      get() {
         throw new RangeError('no name');
-      }
-    }
-    const runner = new QueueRunner(queue, [new Nameless('file:///op.mjs')]);
+      },
+    });
+    const runner = new QueueRunner(queue, [nameless]);
     for (let round = 0; round < 2; round++) {
       expect(() => runner.createThreads()).toThrow(new RangeError('no name'));
     }
