@@ -1,6 +1,10 @@
-/** AbortSignals, those of polyfills too: their listeners, and why one has aborted. */
+/**
+ * AbortSignals, those of polyfills too: their listeners, and why one has aborted. A polyfill may throw
+ * where a wait begins, and that call throws; what it throws later strands no wait.
+ */
 
 import events from 'node:events';
+import { attempt, fieldOf } from './thrown-value.ts';
 
 /** For polyfills, which have neither `reason` nor `throwIfAborted`. */
 const made = new WeakMap<AbortSignal, DOMException>();
@@ -8,7 +12,7 @@ const made = new WeakMap<AbortSignal, DOMException>();
 /** The reason of a signal that has aborted: an AbortError, always the same, if it has none. Without a signal: undefined. */
 export function reasonOfAbort(signal: AbortSignal | undefined): unknown {
   if (signal === undefined) return undefined;
-  const { reason } = signal;
+  const reason = fieldOf(signal, 'reason');
   if (reason !== undefined) return reason;
   let error = made.get(signal);
   if (error === undefined) {
@@ -16,6 +20,11 @@ export function reasonOfAbort(signal: AbortSignal | undefined): unknown {
     made.set(signal, error);
   }
   return error;
+}
+
+/** Whether the signal of a wait that has begun has aborted. */
+export function hasAborted(signal: AbortSignal | undefined): boolean {
+  return signal !== undefined && Boolean(fieldOf(signal, 'aborted'));
 }
 
 /** As the signal's own method. */
@@ -60,7 +69,7 @@ export function removeAbortListener(signal: AbortSignal, listener: () => void): 
   const entry = listeners.get(signal);
   if (entry === undefined || !entry.all.delete(listener) || entry.all.size > 0) return;
   listeners.delete(signal);
-  entry.stop();
+  attempt(entry.stop);
 }
 
 /**

@@ -4,8 +4,8 @@
  * may have changed.
  */
 
-import { addAbortListener, reasonOfAbort, removeAbortListener } from '../base/abort.ts';
-import { now, Timer } from '../base/timer.ts';
+import { addAbortListener, hasAborted, reasonOfAbort, removeAbortListener } from '../base/abort.ts';
+import { now, setImmediate, Timer } from '../base/timer.ts';
 import type { NativeQueue } from '../native/binding.ts';
 import { hold, release } from '../native/native.ts';
 
@@ -133,7 +133,7 @@ export class QueueWaits {
           unlisten();
         },
         attempt: (ms) => {
-          if (signal?.aborted) {
+          if (hasAborted(signal)) {
             onAbort(); // the signal's 'abort' event has not reached us yet, but is due
             return true;
           }

@@ -14,7 +14,12 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { inspect } from 'node:util';
-import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base/abort.ts';
+import {
+  addAbortListener,
+  hasAborted,
+  reasonOfAbort,
+  removeAbortListener,
+} from '../../base/abort.ts';
 import { checkString, invalidType, isIterable } from '../../base/arguments.ts';
 import { rejection } from '../../base/callers-frames.ts';
 import { showAs } from '../../base/inspect.ts';
@@ -217,7 +222,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   #begin(): void {
     this.#hasBegun = true;
-    if (this.#signal?.aborted === true) this.#fail(reasonOfAbort(this.#signal));
+    if (hasAborted(this.#signal)) this.#fail(reasonOfAbort(this.#signal));
     if (this.#isOver) return;
     if (this.#signal !== undefined) addAbortListener(this.#signal, this.#onAbort);
     const { calls, fn, key } = this.#given;

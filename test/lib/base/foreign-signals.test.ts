@@ -67,6 +67,42 @@ describe.each(waits)('%s with the signal of a polyfill', (_, wait) => {
   });
 });
 
+describe('a signal that throws once a wait has begun', () => {
+  const fails = (what: string) => (): never => {
+    throw new Error(what);
+  };
+
+  it('strands no wait', async () => {
+    let aborted: () => boolean = () => false;
+    let abort = (): void => {};
+    const signal = {
+      get aborted() {
+        return aborted();
+      },
+      get reason(): unknown {
+        return fails('reason')();
+      },
+      addEventListener(_: string, listener: () => void) {
+        aborted = fails('aborted');
+        abort = listener;
+      },
+      removeEventListener: fails('remove'),
+    } as unknown as AbortSignal;
+    const queue = new BoundedQueue<number>({ capacity: 2 });
+    const pending = [queue.dequeue({ signal }), queue.dequeue()];
+    await new Promise(setImmediate);
+    queue.enqueueSync(1);
+    queue.enqueueSync(2);
+    expect(await Promise.all(pending)).toEqual([1, 2]);
+    aborted = () => false;
+    const aborts = [queue.dequeue({ signal })];
+    aborted = () => false;
+    aborts.push(queue.dequeue({ signal }));
+    abort();
+    for (const wait of aborts) await expect(wait).rejects.toMatchObject({ name: 'AbortError' });
+  });
+});
+
 it.each(['before', 'later'])(
   'a coordinator stops when the signal of a polyfill aborts (%s)',
   async (when) => {
