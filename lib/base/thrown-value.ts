@@ -133,14 +133,24 @@ function valueText(value: unknown): string {
   return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text;
 }
 
+/**
+ * Shows the control characters of one line as escapes, but for tabs: the names and messages of other
+ * threads and processes could steer a terminal, or begin a line that seems to be ours.
+ */
+export const printable = (line: string): string =>
+  line.replaceAll(/[^\t -~\xa0-\uffff]/g, (character) => {
+    const code = character.charCodeAt(0).toString(16).padStart(2, '0');
+    return `\\x${code}`;
+  });
+
 /** Any thrown value in one line. */
 export function oneLine(error: unknown): string {
   try {
-    if (!isError(error)) return `the value ${valueText(error).replaceAll(/\s+/g, ' ')}`;
+    if (!isError(error)) return printable(`the value ${valueText(error).replaceAll(/\s+/g, ' ')}`);
     const [code, nativeType] = [fieldOf(error, 'code'), fieldOf(error, 'nativeType')];
     const type = typeof nativeType === 'string' && nativeType !== '' ? ` [${nativeType}]` : '';
     const suffix = typeof code === 'string' ? ` (${code})` : '';
-    return `${error.name}${type}: ${error.message.split('\n')[0]}${suffix}`;
+    return printable(`${error.name}${type}: ${error.message.split('\n')[0]}${suffix}`);
   } catch {
     return 'a value that cannot be shown';
   }

@@ -1,6 +1,9 @@
 /** Times, durations and lines of text as people read them, for `explain()` and `diagnose()`. */
 
 import { stripVTControlCharacters } from 'node:util';
+import { printable } from '../base/thrown-value.ts';
+
+export { printable };
 
 function two(value: number): string {
   return String(value).padStart(2, '0');
@@ -50,16 +53,6 @@ export function counted(count: number, noun: string): string {
 
 /** Lines are not broken to fewer columns, however narrow the terminal is. */
 const MIN_WIDTH = 40;
-
-/**
- * Shows the control characters of one line as escapes, but for tabs: the names and messages of other
- * threads and processes could steer a terminal, or begin a line that seems to be ours.
- */
-export const printable = (line: string): string =>
-  line.replaceAll(/[^\t -~\xa0-\uffff]/g, (character) => {
-    const code = character.charCodeAt(0).toString(16).padStart(2, '0');
-    return `\\x${code}`;
-  });
 
 /**
  * Breaks long lines at spaces, if this process writes to a terminal; a word that is longer, too. One of

@@ -4,7 +4,8 @@
  * if somebody hears it.
  */
 
-import { debuglog } from 'node:util';
+import { debuglog, format } from 'node:util';
+import { printable } from '../base/thrown-value.ts';
 import {
   type NativeAttachment,
   type NativeRecord,
@@ -16,8 +17,26 @@ import {
 } from '../native/binding.ts';
 import type { StopRecord } from '../record/stop-record.ts';
 
-/** The log of `NODE_DEBUG=allstop`. */
-export const log: ReturnType<typeof debuglog> = debuglog('allstop');
+const write = debuglog('allstop');
+
+/**
+ * The log of `NODE_DEBUG=allstop`. No text of the program, such as a name, begins a line: the lines of
+ * an error after its first are indented. Throws what the error's own inspect method throws.
+ */
+export const log: { (message: string, ...parts: unknown[]): void; readonly enabled: boolean } =
+  Object.defineProperty(
+    (message: string, ...parts: unknown[]): void => {
+      if (write.enabled) write(message, ...parts.map(safe));
+    },
+    'enabled',
+    { get: () => write.enabled },
+  ) as typeof log;
+
+function safe(part: unknown): unknown {
+  if (typeof part === 'number') return part;
+  if (typeof part === 'string') return printable(part);
+  return format('%s', part).split('\n').map(printable).join('\n  ');
+}
 
 /** A registered thread, or one of the last 64 that have ended. */
 export type ThreadInfo = {

@@ -28,9 +28,20 @@ it('NODE_DEBUG=allstop: a line for each error, with who reported it', async () =
     "remote': recorded an error of the thread 'worker-1' (1), via 'call': SyntaxError: in a worker",
     "hooked': recorded an error of the thread 'first' (0), via 'hook': RangeError: not closed",
     "hooked': suppressed an error of the thread 'flush' (0), via 'hook': TypeError: not flushed",
+    "forger'\\x0aALLSTOP 1: coordinator 'bank': recorded an error of the thread 'main' (0), via 'call': A",
     "plain': recorded an error of the thread 'main' (0), via 'call': OutOfRangeError: a clean stop",
   ]);
   expect(ended.stderr).toMatch(/ the tank is empty\n +at .*logged-errors\.mjs/); // its stack
+});
+
+it('a name or a message of the program begins no line, nor does it steer the terminal', async () => {
+  const ended = await runScript('logged-errors', [], { env: { NODE_DEBUG: 'allstop' } });
+  expect(ended.stderr).toContain(
+    "coordinator 'forger'\\x0aALLSTOP 1: coordinator 'bank': recorded",
+  );
+  expect(ended.stderr).toMatch(/\n +ALLSTOP 1: vain\\x0d/);
+  expect(ended.stderr).not.toMatch(/^ALLSTOP 1:/m);
+  expect(saidOf(ended, 'forged')).toMatchObject({ error: 'A\\x0aB: in' });
 });
 
 it('NODE_DEBUG=allstop: a line for each thread that starts and ends, and for each stop', async () => {

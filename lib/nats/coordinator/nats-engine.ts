@@ -10,7 +10,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { debuglog } from 'node:util';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { oneLine } from '../../base/thrown-value.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
@@ -20,6 +19,7 @@ import { requestOf } from '../../coordinator/explain.ts';
 import { counted, duration } from '../../coordinator/words.ts';
 import { poolClosed } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport, WorkerStart } from '../../errors/phases.ts';
+import { log } from '../../events/spine.ts';
 import type { Call } from '../../pool/queue/call.ts';
 import type { Placement } from '../../pool/queue/lines/placement.ts';
 import type {
@@ -54,8 +54,6 @@ import { OtherRuns } from './other-runs.ts';
 import type { Session } from './session.ts';
 import { StopArbiter } from './stop-arbiter.ts';
 import { AddressChecks, ClusterTasks } from './tasks.ts';
-
-const log = debuglog('allstop');
 
 /** The part of NatsStrategy that the engine reads. */
 export type NatsSettings = ModuleHooks & {

@@ -13,12 +13,12 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { debuglog } from 'node:util';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer, within } from '../../base/timer.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { failedRemedy, type Loss, lost, nodeRemedy } from '../../errors/phases.ts';
+import { log } from '../../events/spine.ts';
 import type { Call } from '../../pool/queue/call.ts';
 import type { Cancellation, ClusterHost } from '../../pool/queue/strategy.ts';
 import { decode } from '../../record/encoded-error.ts';
@@ -43,8 +43,6 @@ import { Probes } from './probes.ts';
 import { Session } from './session.ts';
 import type { StopArbiter } from './stop-arbiter.ts';
 import { type ClusterTask, type ClusterTasks, stuckThread } from './tasks.ts';
-
-const log = debuglog('allstop');
 
 /** How long nodes have to acknowledge the end of their sessions. */
 const END_MS = 1_000;

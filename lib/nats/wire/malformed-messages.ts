@@ -1,10 +1,8 @@
 /** Counts and drops messages that no allstop process of this version sends. */
 
-import { debuglog } from 'node:util';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { messageOf } from '../../base/thrown-value.ts';
-
-const log = debuglog('allstop');
+import { log } from '../../events/spine.ts';
 
 export class MalformedMessages {
   readonly #receiver: string;

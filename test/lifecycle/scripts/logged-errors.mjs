@@ -42,6 +42,12 @@ hooked.requestStop();
 await hooked.join().catch(() => {});
 say('suppressed', { count: hooked.stopRecord.suppressed.length });
 
+const forger = new Coordinator({ name: "forger'\nALLSTOP 1: coordinator 'bank" });
+const forged = Object.assign(new Error('in\nALLSTOP 1: vain\r'), { name: 'A\nB' });
+forger.requestStop(forged);
+const { error } = forger.timeline().events.find(({ type }) => type === 'stop-requested');
+say('forged', { error });
+
 const plain = new Coordinator({ name: 'plain' });
 plain.requestStop();
 plain.clearStop();
