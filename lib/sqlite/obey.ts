@@ -26,17 +26,20 @@ const EVERY_STEPS = 1_000;
 
 const connections = new WeakMap<SqliteDatabase, SqliteConnection>();
 
+function refused(why: string, options?: ErrorOptions): FailedPreconditionError {
+  return new FailedPreconditionError(
+    `The database does not load allstop as an extension of SQLite: ${why}. A DatabaseSync of node:sqlite must be open and made with { allowExtension: true }`,
+    options,
+  );
+}
+
 function connect(db: SqliteDatabase): SqliteConnection {
   const connection = binding().connectSqlite();
   try {
     db.loadExtension(binaryPath());
   } catch (error) {
-    throw new FailedPreconditionError(
-      `The database does not load allstop as an extension of SQLite: ${messageOf(error)}. A DatabaseSync of node:sqlite must be open and made with { allowExtension: true }`,
-      { cause: error },
-    );
+    throw refused(messageOf(error), { cause: error });
   }
-  connections.set(db, connection);
   return connection;
 }
 
@@ -48,6 +51,9 @@ function connect(db: SqliteDatabase): SqliteConnection {
  * A connection obeys one coordinator: a further call replaces it, and `null` ends it. So does the
  * end of the connection. After `clearStop()` queries run again. For the deadline of a query, obey
  * a child: `obey(db, coord.child())` with `child.stopAfter(ms)`.
+ *
+ * A query that is refused while another one of the connection is open, such as that of an
+ * `iterate()`, interrupts that one, too, and all others until it has ended: also after `clearStop()`.
  *
  * It takes the connection's progress handler and trace callback, of which SQLite has one each.
  *
@@ -83,5 +89,9 @@ export function obey(db: SqliteDatabase, coord: Coordinator | null, options?: Ob
   // False: that connection was closed; the database may have another one by now.
   if (known !== undefined && binding().obeySqlite(known, native, everySteps)) return;
   if (native === null) return;
-  binding().obeySqlite(connect(db), native, everySteps);
+  const connection = connect(db);
+  if (!binding().obeySqlite(connection, native, everySteps)) {
+    throw refused('loadExtension() has returned, and SQLite has not called it');
+  }
+  connections.set(db, connection);
 }

@@ -40,7 +40,8 @@ constexpr int kVersionWithTraceV2 = 3014000;
 constexpr int kSqliteOk = 0;
 constexpr int kSqliteError = 1;
 constexpr int kUtf8 = 1;
-constexpr unsigned kTraceStatement = 1;
+constexpr unsigned kTraceStatement = 1;  // a statement begins
+constexpr unsigned kTraceProfile = 2;    // a statement has ended
 
 template <typename Function>
 Function* At(const AnyFunction* api, Place place) {
@@ -108,8 +109,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Forget();
     coordinator_ = std::move(coordinator);
     const bool obeys = coordinator_ != nullptr;
-    At<TraceV2>(api_, kTraceV2)(db_, obeys ? kTraceStatement : 0, obeys ? OnStatement : nullptr,
-                                this);
+    At<TraceV2>(api_, kTraceV2)(db_, obeys ? kTraceStatement | kTraceProfile : 0,
+                                obeys ? OnStatement : nullptr, this);
     if (auto* const handler = At<ProgressHandler>(api_, kProgressHandler)) {
       handler(db_, every_steps, obeys ? OnProgress : nullptr, this);
     } else if (obeys) {
@@ -126,8 +127,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     return self->coordinator_->ShouldStop() ? 1 : 0;
   }
 
-  static int OnStatement(unsigned /*mask*/, void* context, void* /*statement*/, void* text) {
-    static_cast<Connection*>(context)->BeginStatement(static_cast<const char*>(text));
+  static int OnStatement(unsigned event, void* context, void* /*statement*/, void* text) {
+    auto* const self = static_cast<Connection*>(context);
+    if (event == kTraceStatement) {
+      self->BeginStatement(static_cast<const char*>(text));
+    } else {
+      self->is_rollback_ = false;
+    }
     return 0;
   }
 
@@ -177,7 +183,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void* db_ = nullptr;  // written by the connection's thread under mutex_; read by it without
   const AnyFunction* api_ = nullptr;  // written before the first callback is registered
   // These three belong to the connection's thread.
-  bool is_rollback_ = false;  // of the statement that began last
+  bool is_rollback_ = false;  // a ROLLBACK runs: no other statement runs inside it
   std::shared_ptr<core::Coordinator> coordinator_;
   std::shared_ptr<core::StopCallback> callback_;
   std::atomic<bool> has_fired_{false};

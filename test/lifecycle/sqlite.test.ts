@@ -30,6 +30,7 @@ describe.skipIf(!hasSqlite)('a connection of node:sqlite that obeys a coordinato
       reopened: 'ran',
       again: 'interrupted',
     });
+    expect(saidOf(ended, 'reader')).toMatchObject({ first: 1, stopped: 'interrupted' });
     expect(saidOf(ended, 'function')).toMatchObject({ free: 'ran' });
     expect(saidOf(ended, 'extension')).toMatchObject({
       alone: expect.stringMatching(/^error during initialization/),
@@ -68,5 +69,7 @@ describe('obey', () => {
     expect(call).toThrow(/not authorized.*allowExtension: true/);
     expect(call).toThrow(expect.objectContaining({ code: 'ERR_ALLSTOP_FAILED_PRECONDITION' }));
     obey(db, null); // a database that obeys nothing has nothing to end
+    const pretending: SqliteDatabase = { loadExtension: () => undefined };
+    expect(() => obey(pretending, coord)).toThrow(/SQLite has not called it/);
   });
 });

@@ -7,8 +7,8 @@ import { say } from './say.mjs';
 const ENDLESS =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x) FROM c';
 
-const LONG =
-  'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 100000) SELECT sum(x) FROM c';
+const COUNT = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 100000)';
+const LONG = `${COUNT} SELECT sum(x) FROM c`;
 
 const sqlite = await import('node:sqlite').catch(() => undefined);
 if (sqlite === undefined) say('unavailable');
@@ -74,6 +74,14 @@ async function main() {
   const reopened = short();
   obey(db, child);
   say('deadline', { deadline, parent: first.shouldStop(), reopened, again: short() });
+
+  const reading = new Coordinator();
+  obey(db, reading);
+  const reader = db.prepare(`${COUNT} SELECT x FROM c WHERE x = 1 OR x = 100000`).iterate();
+  const { x } = reader.next().value;
+  db.exec('BEGIN; ROLLBACK'); // which runs in spite of a stop, but only that
+  reading.requestStop();
+  say('reader', { first: x, stopped: outcome(() => reader.next()) });
 
   db.function('allstop_obeys', () => 1); // ends the obedience, as close() does
   say('function', { free: outcome(() => db.prepare(LONG).get()) });
