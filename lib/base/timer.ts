@@ -61,7 +61,8 @@ export class EventLoopYield {
   }
 }
 
-const LONGEST_MS = 2 ** 31 - 1;
+/** The longest time that Node's `setTimeout` takes. */
+export const LONGEST_MS: number = 2 ** 31 - 1;
 
 /**
  * Calls `fire` once, `ms` milliseconds later by the monotonic clock and never earlier, and keeps

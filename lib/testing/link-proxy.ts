@@ -12,7 +12,7 @@ import {
   unchecked,
 } from '../base/arguments.ts';
 import { fieldOf } from '../base/thrown-value.ts';
-import { now } from '../base/timer.ts';
+import { LONGEST_MS, now } from '../base/timer.ts';
 import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 
 /** The options of a LinkProxy. */
@@ -170,7 +170,8 @@ export class LinkProxy implements AsyncDisposable {
 
   /**
    * The link is silent: bytes stand still in both directions, and connections stay open, as when a
-   * cable is pulled. New ones are accepted and stand still, too. `restore` lets the bytes go on.
+   * cable is pulled: neither end hears that the other one is gone. New ones are accepted and stand
+   * still, too. `restore` lets all go on.
    *
    * @throws FailedPreconditionError: the proxy is disposed of
    */
@@ -201,7 +202,10 @@ export class LinkProxy implements AsyncDisposable {
   #change(conditions: Partial<LinkConditions>): void {
     if (this.#closed !== undefined) throw closedError();
     Object.assign(this.#link, conditions);
-    for (const { lanes } of this.#connections) for (const lane of lanes) lane.resume();
+    for (const connection of this.#connections) {
+      this.#resetIfGone(connection);
+      for (const lane of connection.lanes) lane.resume();
+    }
   }
 
   #accept(near: Socket): void {
@@ -216,12 +220,15 @@ export class LinkProxy implements AsyncDisposable {
     const lanes = [new LinkLane(near, far, this.#link), new LinkLane(far, near, this.#link)];
     const connection: Connection = { near, far, lanes };
     this.#connections.add(connection);
-    const onClose = (): void => this.#reset(connection);
-    near.on('close', onClose);
-    far.on('close', (hadError) => {
-      // If both ends were closed in order, the last bytes are still on their way to the client.
-      if (hadError || !far.readableEnded) onClose();
-    });
+    for (const end of [near, far]) end.on('close', () => this.#resetIfGone(connection));
+  }
+
+  /** Resets a connection of which one end is closed, unless the link is stalled. */
+  #resetIfGone(connection: Connection): void {
+    const { near, far } = connection;
+    // If both ends were closed in order, the last bytes are still on their way to the client.
+    const isFarGone = far.closed && (far.errored !== null || !far.readableEnded);
+    if (!this.#link.isStalled && (near.closed || isFarGone)) this.#reset(connection);
   }
 
   #reset(connection: Connection): void {
@@ -319,10 +326,13 @@ class LinkLane {
       const time = now();
       const wait = Math.max(piece.dueAt, this.#freeAt) - time;
       if (wait > 0) {
-        this.#timer = startTimer(() => {
-          this.#timer = undefined;
-          this.#carry();
-        }, Math.ceil(wait));
+        this.#timer = startTimer(
+          () => {
+            this.#timer = undefined;
+            this.#carry();
+          },
+          Math.min(Math.ceil(wait), LONGEST_MS),
+        );
         return;
       }
       const most = Math.max(1, Math.ceil((bytesPerSecond * STEP_MS) / 1_000));

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { FailedPreconditionError, LinkProxy, type LinkProxyOptions } from 'allstop/testing';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { warningsDuring } from '../support/warnings.ts';
 
 let server: Server;
 let to: string;
@@ -122,6 +123,42 @@ describe('a link', () => {
     proxy.restore();
     expect(String(await back)).toBe('bcd');
     expect(String(await received(late, 1))).toBe('e');
+  });
+
+  it.each(['client', 'server'])(
+    'that stalls keeps a reset of the %s until it is restored',
+    async (who) => {
+      const proxy = await open();
+      const socket = await client(proxy);
+      socket.write('x');
+      await received(socket, 1);
+      const [far] = accepted as [Socket];
+      const [gone, other] = who === 'client' ? [socket, far] : [far, socket];
+      proxy.stall();
+      const closed = closing(gone);
+      gone.resetAndDestroy();
+      await closed;
+      for (let turns = 0; turns < 3; turns++) await new Promise(setImmediate); // the proxy hears of it
+      expect([proxy.connections, other.destroyed]).toEqual([1, false]);
+      proxy.restore();
+      await closing(other);
+      expect(proxy.connections).toBe(0);
+    },
+  );
+
+  it('that takes years for a byte waits, and carries the rest at another rate', async () => {
+    const connected = once(server, 'connection');
+    const proxy = await open({ bytesPerSecond: 1e-7 });
+    const socket = await client(proxy);
+    const [far] = (await connected) as [Socket];
+    const warnings = await warningsDuring(async () => {
+      const arrived = once(far, 'data');
+      socket.write('ab');
+      await arrived; // the first byte
+    });
+    expect(warnings).toEqual([]); // of a timer that is too long, and fires at once
+    proxy.setRate(Number.POSITIVE_INFINITY);
+    await received(socket, 2);
   });
 
   it('that is cut resets connections, new ones too, until it is restored', async () => {
