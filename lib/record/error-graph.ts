@@ -23,7 +23,7 @@ import {
   textOf,
 } from '../base/thrown-value.ts';
 import { errorClasses } from '../errors/errors.ts';
-import { isLeaf } from '../values/walk.ts';
+import { entriesOf, isLeaf, itemsOf } from '../values/walk.ts';
 import { carry, idOf, known, remember } from './error-identity.ts';
 
 /** One error of the graph. Its values have placeholders in place of errors. */
@@ -46,6 +46,7 @@ type Node = {
 type Graph = { references: object[]; root: unknown; nodes: Node[]; thrown: [object, string][] };
 
 const TOO_DEEP = new Error('it is nested too deeply');
+const TOO_LARGE = '[allstop: not carried: a value (the error has too many parts)]';
 
 // Deno has no `isExternal`.
 const { isExternal }: { isExternal?: (value: object) => boolean } = types;
@@ -84,6 +85,13 @@ function isConversion(value: object, key: string): boolean {
  */
 const MAX_DEPTH = 500;
 
+/**
+ * Beyond so much work what is left becomes markers, unread: a getter or a proxy may make a new
+ * object at each look, without end.
+ */
+const MOST_WORK = 2_000_000;
+const WORK = { property: 1, object: 10, error: 100 };
+
 /** Copies values into a form that `v8.serialize` takes; errors become nodes. */
 class Packer {
   // `root` comes before `nodes`: values are serialized in the order in which they were copied,
@@ -93,6 +101,7 @@ class Packer {
   readonly #unfinished: [Error, Node][] = []; // errors whose fields have not been copied yet
   readonly #careful: boolean; // serializes leaves and fields one by one, to find what fails
   #depth = 0;
+  #work = 0;
 
   constructor(careful: boolean) {
     this.#careful = careful;
@@ -121,6 +130,7 @@ class Packer {
     if (!isObject(value)) return value;
     const seen = this.#seen.get(value);
     if (seen !== undefined) return seen;
+    if (this.#isTooMuch(WORK.object)) return TOO_LARGE;
     this.#depth++;
     try {
       if (isError(value)) return this.#error(value);
@@ -141,12 +151,12 @@ class Packer {
     if (isOpaque(value)) return this.#remember(value, marker(value));
     if (types.isMap(value)) {
       const copy = this.#remember(value, new Map());
-      for (const [key, item] of value) copy.set(this.#value(key), this.#value(item));
+      for (const [key, item] of entriesOf(value)) copy.set(this.#value(key), this.#value(item));
       return copy;
     }
     if (types.isSet(value)) {
       const copy = this.#remember(value, new Set());
-      for (const item of value) copy.add(this.#value(item));
+      for (const item of itemsOf(value)) copy.add(this.#value(item));
       return copy;
     }
     if (Array.isArray(value)) {
@@ -174,6 +184,7 @@ class Packer {
 
   /** The copy of a property, or a marker if its getter throws. */
   #property(of: object, key: string): unknown {
+    if (this.#isTooMuch(WORK.property)) return TOO_LARGE;
     let value: unknown;
     try {
       value = Reflect.get(of, key);
@@ -183,7 +194,13 @@ class Packer {
     return this.#value(value);
   }
 
+  #isTooMuch(work: number): boolean {
+    this.#work += work;
+    return this.#work > MOST_WORK;
+  }
+
   #error(error: Error): object {
+    this.#work += WORK.error;
     const placeholder = this.#remember(error, {});
     const carried = carry(error);
     const chain = chainOf(error);

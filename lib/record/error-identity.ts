@@ -74,6 +74,9 @@ export function asEcho(error: Error, stopId: string, cause: unknown): Error {
   return error;
 }
 
+/** A getter may make a new cause at each look, without end. */
+const MOST_CAUSES = 1_000;
+
 /**
  * The stops that `value` may be an echo of. An AbortError stands for its chain of causes, too.
  *
@@ -86,7 +89,7 @@ export function echoes(value: unknown): { ids: string[]; abortIds: string[]; bar
   const bare: unknown[] = [];
   const seen = new Set<unknown>();
   let wrapped = false;
-  for (let current = value; !seen.has(current); ) {
+  for (let current = value; !seen.has(current) && seen.size < MOST_CAUSES; ) {
     seen.add(current);
     if (!isObject(current)) {
       if (!(wrapped && current === undefined)) bare.push(current);

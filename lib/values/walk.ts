@@ -37,6 +37,10 @@ export type Part = {
 const { entries } = Map.prototype;
 const { values } = Set.prototype;
 
+/** Not by the iterator of a subclass, which may give anything, and without end. */
+export const entriesOf = (map: object): Iterable<[unknown, unknown]> => entries.call(map);
+export const itemsOf = (set: object): Iterable<unknown> => values.call(set);
+
 /** A property without its getter. */
 export const ownData = (object: object, key: string): unknown =>
   Object.getOwnPropertyDescriptor(object, key)?.value;
@@ -50,13 +54,13 @@ export function* partsOf(
   if (kind === 'leaf') return;
   let at = 0;
   if (types.isMap(value)) {
-    for (const [key, item] of entries.call(value)) {
+    for (const [key, item] of entriesOf(value)) {
       yield { value: key, as: 'key', at };
       yield { value: item, as: 'value', at };
       at += 1;
     }
   } else if (types.isSet(value)) {
-    for (const item of values.call(value)) yield { value: item, as: 'item', at: at++ };
+    for (const item of itemsOf(value)) yield { value: item, as: 'item', at: at++ };
   } else {
     // Of an array without the holes, of which there may be very many.
     for (const key of kind === 'error' ? ['cause'] : Object.keys(value)) {

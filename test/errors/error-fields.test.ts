@@ -307,6 +307,72 @@ describe('fields that cannot be carried', () => {
     socket.destroy();
   });
 
+  it.each([
+    [
+      'a getter makes a new error at each look',
+      'cause',
+      () => {
+        // An object with the prototype of an error: it has no stack, whose text takes most time.
+        const lazy = (): Error => Object.create(Error.prototype, { cause: { get: lazy } });
+        return lazy();
+      },
+    ],
+    [
+      'a proxy wraps all that it gives in new proxies',
+      'left',
+      () => {
+        const node: Record<string, unknown> = {};
+        Object.assign(node, { left: node, right: node });
+        const wrap = (object: object): object =>
+          new Proxy(object, {
+            get: (target, key) => {
+              const value: unknown = Reflect.get(target, key);
+              return value === node ? wrap(node) : value;
+            },
+          });
+        return wrap(node);
+      },
+    ],
+  ])('what never ends is cut: %s', async (_, key, make) => {
+    const coord = new Coordinator();
+    coord.requestStop(Object.assign(new Error('the message'), { key, endless: make() }));
+    const got = await there.see(coord, (copy: Fields) => {
+      let inner = copy.endless;
+      while (typeof inner === 'object') inner = inner[copy.key];
+      return inner;
+    });
+    expect(got).toMatch(NOT_CARRIED);
+  });
+
+  it('an AbortError with a new cause at each look is an echo of nothing', async () => {
+    const abort = (): Error => {
+      const name = { value: 'AbortError' };
+      return Object.create(Error.prototype, { name, cause: { get: abort } });
+    };
+    const coord = new Coordinator();
+    coord.requestStop();
+    coord.requestStop(abort());
+    expect(coord.stopRecord?.suppressed).toHaveLength(1);
+  });
+
+  it('a Map or Set of a class arrives with its own entries, whatever its iterator gives', async () => {
+    class EndlessMap extends Map<unknown, unknown> {
+      override *[Symbol.iterator](): MapIterator<[unknown, unknown]> {
+        for (;;) yield [{}, {}];
+      }
+    }
+    class EndlessSet extends Set<unknown> {
+      override *[Symbol.iterator](): SetIterator<unknown> {
+        for (;;) yield {};
+      }
+    }
+    const fields = { map: new EndlessMap([['a', 1]]), set: new EndlessSet(['b']) };
+    expect(await seen(fields, ({ map, set }) => ({ map, set }))).toEqual({
+      map: new Map([['a', 1]]),
+      set: new Set(['b']),
+    });
+  });
+
   it.each(['objects', 'arrays', 'maps', 'sets'])(
     'what is nested too deeply ends in a marker: 100,000 %s, from here and from there',
     async (kind) => {

@@ -25,6 +25,7 @@ import type { Work } from '../../pool/queue/call.ts';
 import type { Outcome, Settle } from '../../pool/queue/life.ts';
 import { deadlineExceeded, type Limits, UNLIMITED, watch } from '../../pool/queue/time-limits.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
+import { entriesOf, itemsOf } from '../../values/walk.ts';
 import { Variable } from '../variables/variable.ts';
 import type { ResultStore } from './result-store.ts';
 
@@ -467,9 +468,10 @@ class Walk {
     if (types.isDate(value)) return `Date ${Number(value)}`;
     if (types.isRegExp(value)) return `RegExp ${JSON.stringify([value.source, value.flags])}`;
     if (types.isMap(value)) {
-      return `Map ${[...value].map(([key, item]) => `${this.#token(key)}:${this.#token(item)}`).join()}`;
+      return `Map ${[...entriesOf(value)].map(([key, item]) => `${this.#token(key)}:${this.#token(item)}`).join()}`;
     }
-    if (types.isSet(value)) return `Set ${[...value].map((item) => this.#token(item)).join()}`;
+    if (types.isSet(value))
+      return `Set ${[...itemsOf(value)].map((item) => this.#token(item)).join()}`;
     if (types.isBoxedPrimitive(value)) return `Object(${this.#token(value.valueOf())})`;
     if (isError(value)) {
       const cause = Object.hasOwn(value, 'cause') ? this.#token(value.cause) : '';
