@@ -1,10 +1,12 @@
 /**
  * Nothing fails silently: an error that a thread has thrown, and that the program was not given
- * until the process ends, is written to standard error, and the exit code becomes 1. The core
- * keeps such errors (native/core/unseen_errors.h), since the JavaScript thread of a coordinator
- * may end before the process does.
+ * until the process ends, is written to standard error, and the exit code becomes 1: that of the
+ * worker, if the main thread does not use the package. The core keeps such errors
+ * (native/core/unseen_errors.h), since the JavaScript thread of a coordinator may end before the
+ * process does.
  */
 
+import { workerThreads } from '../base/builtins.ts';
 import { shown } from '../base/thrown-value.ts';
 import type { NativeUnseen } from '../native/binding.ts';
 import { binding, onFirstUse } from '../native/native.ts';
@@ -45,8 +47,9 @@ function report({ errors, dropped }: NativeUnseen, isOurs: boolean): string {
     return `allstop: unhandled error of ${source}${thrower}:\n${shown(decode(error).value)}\n`;
   });
   if (dropped > 0) lines.push(`allstop: and ${dropped} older errors\n`);
+  const exitCode = workerThreads().isMainThread ? 'the exit code' : 'the exit code of this worker';
   lines.push(
-    `allstop: ${isOurs ? 'so the exit code is' : 'the exit code stays'} ${process.exitCode}. ` +
+    `allstop: ${isOurs ? `so ${exitCode} is` : `${exitCode} stays`} ${process.exitCode}. ` +
       'To handle errors: join() and Coordinator.run() throw the error of the stop; ' +
       'stopRecord.suppressed has those that came after it; fetch() throws those of functions; ' +
       'exceptionsRaised has those of a QueueRunner without a coordinator\n',

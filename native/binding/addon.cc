@@ -229,7 +229,7 @@ Napi::Value MayWarnOfLoopers(const Info& info) {
 
 Napi::Value TakeUnseen(const Info& info) {
   const Napi::Env env = info.Env();
-  if (!Environment::Of(info)->IsLastToExit()) return env.Null();
+  if (!Environment::Of(info)->ExitsAsLast()) return env.Null();
   const auto report = core::UnseenErrors::Get().Take();
   Napi::Array errors = Napi::Array::New(env, report.errors.size());
   std::uint32_t index = 0;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "../core/exit_report.h"
 #include "../core/fault_point.h"
 #include "../core/identity.h"
 #include "../core/js_threads.h"
@@ -30,9 +31,6 @@ std::shared_ptr<const core::EncodedError> UnobservedError(const std::string& obs
 
 }  // namespace
 
-std::atomic<bool> Environment::main_was_set_up_{false};
-std::atomic<std::uint32_t> Environment::open_{0};
-
 std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object options) {
   static std::atomic<std::uint64_t> next_id{1};
   auto environment = std::make_shared<Environment>();
@@ -54,17 +52,19 @@ std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object opti
   env.GetInstanceData<All>()->push_back(environment);
   napi_add_env_cleanup_hook(env, CloseHook, environment.get());
   core::JsThreads::Get().Add(environment->id_, {environment->thread_id_, core::OsThreadId()});
-  ++open_;
-  if (!environment->is_worker_) main_was_set_up_ = true;
   return environment;
 }
 
 void Environment::CloseHook(void* environment) { static_cast<Environment*>(environment)->Close(); }
 
-bool Environment::IsLastToExit() const { return !is_worker_ || (!main_was_set_up_ && open_ == 1); }
+bool Environment::ExitsAsLast() const {
+  return core::JsThreads::Get().Exits(thread_id_) || !is_worker_;
+}
 
 void Environment::Close() {
-  --open_;
+  // A worker that was terminated had no 'exit' event. Before what follows notes the error that the
+  // worker dies of, which the thread that has started it is given.
+  if (core::JsThreads::Get().Exits(thread_id_) && is_worker_) core::TellUnseen();
   core::JsThreads::Get().Remove(id_);
   doorbell_->Close();
   ALLSTOP_FAULT_POINT(kEnvironmentCloses);

@@ -69,9 +69,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::uint64_t id() const { return id_; }
   std::uint32_t thread_id() const { return thread_id_; }
   bool is_worker() const { return is_worker_; }
-  // Whether the process ends with this environment, as far as the addon knows: it is the main
-  // thread's, or it is the last one of a process whose main thread does not use the addon.
-  bool IsLastToExit() const;
+  // This thread exits. Whether the process ends with it, as far as the addon knows: it is the main
+  // thread, or no other thread that uses the addon stays.
+  bool ExitsAsLast() const;
   std::string thread_name;
 
   MirrorWord AcquireMirror(Napi::Env env);
@@ -114,9 +114,6 @@ class Environment : public std::enable_shared_from_this<Environment> {
     Napi::Reference<Napi::Int32Array> words;  // strong: the core writes to it
     std::int32_t* data;
   };
-
-  static std::atomic<bool> main_was_set_up_;
-  static std::atomic<std::uint32_t> open_;  // the number of environments that are set up
 
   static void CloseHook(void* environment);
   void Close();

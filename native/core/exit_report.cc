@@ -15,6 +15,7 @@
 #include "js_threads.h"
 #include "registry.h"
 #include "standard_error.h"
+#include "unseen_errors.h"
 
 #if defined(_WIN32)
 #include <windows.h>
@@ -299,6 +300,27 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
 }
 
 }  // namespace
+
+void TellUnseen() noexcept {
+  try {
+    const UnseenErrors::Report unseen = UnseenErrors::Get().Take();
+    if (unseen.errors.empty()) return;
+    std::string text;
+    for (const auto& [error, source, origin] : unseen.errors) {
+      text += "allstop: unhandled error of " + Printable(source);
+      const std::string thrower = origin ? origin->Get().thread_name : std::string();
+      if (!thrower.empty()) text += ", thrown by '" + Printable(thrower) + '\'';
+      text += ":\n" + StackLines(error.get());
+    }
+    if (unseen.dropped > 0) {
+      text += "allstop: and " + std::to_string(unseen.dropped) + " older errors\n";
+    }
+    text += "allstop: the last thread that uses allstop was ended, so the exit code stays\n";
+    constexpr int kPatienceMs = 5'000;
+    WriteToStandardError(text, kPatienceMs);
+  } catch (...) {  // no memory for the text
+  }
+}
 
 void EndProcess(int exit_code) {
 #if defined(_WIN32)

@@ -1,4 +1,5 @@
-// The end of a process that has outlived the stop of a coordinator, and what is said about it.
+// The end of a process that has outlived the stop of a coordinator, and what is said about it; and
+// the last words about errors that no JavaScript is left to tell.
 #ifndef ALLSTOP_CORE_EXIT_REPORT_H_
 #define ALLSTOP_CORE_EXIT_REPORT_H_
 
@@ -14,6 +15,9 @@ namespace allstop::core {
 // Any thread; does not wait for other threads, nor for a reader of standard error.
 [[noreturn]] void EndProcess(const Coordinator& coordinator, double ms,
                              std::optional<int> exit_code);
+
+// Takes the errors that the program was not given, and writes them to standard error. Any thread.
+void TellUnseen() noexcept;
 
 // Ends the process at once: runs no exit handler, and waits for no thread. Any thread.
 [[noreturn]] void EndProcess(int exit_code);

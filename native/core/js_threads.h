@@ -1,11 +1,13 @@
-// The operating system's ids of the JavaScript threads that have loaded the addon: by them the
-// kernel says what a thread waits for that does not return to JavaScript.
+// The JavaScript threads that have loaded the addon: the operating system's ids of them, by which
+// the kernel says what a thread waits for that does not return to JavaScript; and which of them
+// stay.
 #ifndef ALLSTOP_CORE_JS_THREADS_H_
 #define ALLSTOP_CORE_JS_THREADS_H_
 
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "made_once.h"
 
@@ -28,11 +30,19 @@ class JsThreads {
   void Add(std::uint64_t environment, Ids ids) {
     const std::lock_guard<std::mutex> lock(mutex_);
     threads_[environment] = ids;
+    staying_.insert(ids.thread_id);
     ++Here();
   }
   void Remove(std::uint64_t environment) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (threads_.erase(environment) > 0) --Here();
+  }
+  // The thread with this id of Node's exits, or has ended. Whether none stays: true for one of the
+  // threads that exit at the same time.
+  bool Exits(std::uint32_t thread_id) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    staying_.erase(thread_id);
+    return staying_.empty();
   }
   // Whether the calling thread runs an environment that has loaded the addon, and that lives.
   static bool IsCurrent() { return Here() > 0; }
@@ -52,7 +62,9 @@ class JsThreads {
   }
 
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, Ids> threads_;  // guarded by mutex_
+  // Guarded by mutex_.
+  std::map<std::uint64_t, Ids> threads_;  // by environment, of which a thread may have several
+  std::set<std::uint32_t> staying_;       // those that do not exit yet
 };
 
 }  // namespace allstop::core

@@ -20,6 +20,8 @@ describe('an error that nobody was given', () => {
     'spawned',
     'in a worker',
     'in a worker alone',
+    'in two workers that exit together',
+    'in a worker with two copies of the code',
     'native',
     'function',
     'hook in a worker process',
@@ -38,6 +40,22 @@ describe('an error that nobody was given', () => {
     const { code, stderr } = await run('a worker with a link to another event');
     expect(stderr).toContain('RangeError: nobody looked');
     expect(code).toBe(1);
+  });
+
+  it('is written by native code if the last worker is terminated: it sets no exit code', async () => {
+    const { code, stderr } = await run('in a worker that is terminated');
+    expect(times(stderr)).toBe(1);
+    expect(stderr).toMatch(
+      /^allstop: unhandled error of the coordinator 'app', thrown by 'reader':\n {4}RangeError: nobody looked\n {8}at fail /,
+    );
+    expect(stderr).toContain('so the exit code stays');
+    expect(code).toBe(0);
+  });
+
+  it('says whose exit code it has set, in a worker and in the main thread', async () => {
+    const inWorker = await run('in a worker alone');
+    expect(inWorker.stderr).toContain('so the exit code of this worker is 1. ');
+    expect((await run('task')).stderr).toContain('so the exit code is 1. ');
   });
 
   it('is written with the name of the thread and of the coordinator', async () => {

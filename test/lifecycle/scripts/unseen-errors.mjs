@@ -1,7 +1,7 @@
 // Errors that threads throw, and who is given them before the process ends. argv: a story below.
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
-import { isMainThread, Worker, workerData } from 'node:worker_threads';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { BoundedQueue, Coordinator, OutOfRangeError, QueueRunner } from 'allstop';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { say } from './say.mjs';
@@ -115,6 +115,45 @@ const stories = {
   async 'in a worker alone'() {
     const worker = new Worker(new URL(import.meta.url), { workerData: 'task' });
     [process.exitCode] = await once(worker, 'exit');
+  },
+  async 'in two workers that exit together'() {
+    const exiting = new Int32Array(new SharedArrayBuffer(4));
+    const options = { workerData: { story: 'exit together', exiting } };
+    const both = [1, 2].map(() => new Worker(new URL(import.meta.url), options));
+    const ended = await Promise.all(both.map((worker) => once(worker, 'exit')));
+    process.exitCode = Math.max(...ended.flat());
+  },
+  /** Each worker has told its errors, or not, before either ends. */
+  async 'exit together'() {
+    const { exiting } = workerData;
+    if (Atomics.add(exiting, 0, 1) === 0) await failed();
+    else new Coordinator();
+    process.on('exit', () => {
+      Atomics.add(exiting, 0, 1);
+      Atomics.notify(exiting, 0);
+      for (let seen = 0; seen < 4; seen = Atomics.load(exiting, 0)) Atomics.wait(exiting, 0, seen);
+    });
+  },
+  async 'in a worker with two copies of the code'() {
+    const worker = new Worker(new URL(import.meta.url), { workerData: 'two copies' });
+    [process.exitCode] = await once(worker, 'exit');
+  },
+  async 'two copies'() {
+    await failed();
+    const copy = await import(new URL('../../../dist/core.js?copy', import.meta.url));
+    const Copied = Object.values(copy).find(({ name }) => name === 'Coordinator');
+    say('copied', { isOther: Copied !== Coordinator });
+    new Copied();
+  },
+  async 'in a worker that is terminated'() {
+    const worker = new Worker(new URL(import.meta.url), { workerData: 'await the end' });
+    await once(worker, 'message');
+    await worker.terminate();
+  },
+  async 'await the end'() {
+    await failed();
+    parentPort.postMessage('failed');
+    setInterval(ignore, 1_000);
   },
   async native() {
     const coord = new Coordinator();
@@ -253,6 +292,8 @@ if (isMainThread) {
   await stories[process.argv[2]]();
 } else if (typeof workerData === 'string') {
   await stories[workerData]();
+} else if (typeof workerData.story === 'string') {
+  await stories[workerData.story]();
 } else {
   await Coordinator.attach(workerData).join().catch(ignore);
 }
