@@ -7,8 +7,16 @@
  * array are copied once when they are packed, and only that part of its ArrayBuffer which it shows.
  */
 
+import { isArrayBuffer } from 'node:util/types';
 import { builtin } from '../base/builtins.ts';
-import { classOf } from '../base/typed-arrays.ts';
+import {
+  bufferOf,
+  byteLengthOf,
+  byteLengthOfBuffer,
+  byteOffsetOf,
+  classOf,
+  isResizable,
+} from '../base/typed-arrays.ts';
 import { hasSerializer, SERIALIZER_HOOKS, unreadable } from './value.ts';
 
 /**
@@ -55,16 +63,12 @@ const UINT32_MAX = 2 ** 32 - 1;
  */
 export function bareArray(value: object, index: number): BareArray | undefined {
   const isView = ArrayBuffer.isView(value);
-  if (!isView && !(value instanceof ArrayBuffer)) return undefined;
-  const tag = isView ? classOf(value) : 'ArrayBuffer';
-  const kind = tag === undefined ? undefined : KIND_OF.get(tag);
-  const buffer: ArrayBufferLike & { resizable?: boolean } = isView ? value.buffer : value;
-  if (kind === undefined || !(buffer instanceof ArrayBuffer) || buffer.resizable === true) {
-    return undefined;
-  }
-  const { byteLength } = value;
+  const kind = KIND_OF.get((isView ? classOf(value) : 'ArrayBuffer') ?? '');
+  const buffer = isView && kind !== undefined ? bufferOf(value) : value;
+  if (kind === undefined || !isArrayBuffer(buffer) || isResizable(buffer)) return undefined;
+  const byteLength = isView ? byteLengthOf(value) : byteLengthOfBuffer(buffer);
   if (byteLength === 0 || byteLength > UINT32_MAX) return undefined;
-  const bytes = new Uint8Array(buffer, isView ? value.byteOffset : 0, byteLength);
+  const bytes = new Uint8Array(buffer, isView ? byteOffsetOf(value) : 0, byteLength);
   return { index, kind, bytes };
 }
 

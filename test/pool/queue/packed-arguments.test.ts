@@ -41,6 +41,18 @@ const onceHoley = (): number[] => {
 const strangeKeys = (): object =>
   JSON.parse(`{"__proto__": 1, "toString": 2, "": 3, "more": ${JSON.stringify(many())}}`) as object;
 
+/** Arrays whose properties say something else than what they are. */
+class Short extends Uint8Array {
+  override get byteLength(): number {
+    return 2;
+  }
+}
+class Moved extends Uint8Array {
+  override get buffer(): ArrayBuffer {
+    return new ArrayBuffer(64);
+  }
+}
+
 describeKinds(kinds, (kind) => {
   const { start, running } = useClusters(kind);
 
@@ -66,6 +78,9 @@ describeKinds(kinds, (kind) => {
       ],
       ['a Buffer', Buffer.from('abc'), new Uint8Array([97, 98, 99])],
       ['an ArrayBuffer', new Uint8Array([1, 2]).buffer, new Uint8Array([1, 2]).buffer],
+      ['an array that says that it is shorter', Short.of(7, 8, 9), Uint8Array.of(7, 8, 9)],
+      ['an array that says that it is elsewhere', Moved.of(7, 8, 9), Uint8Array.of(7, 8, 9)],
+      ['an object that inherits from ArrayBuffer', Object.create(ArrayBuffer.prototype), {}],
       ['an empty array', new BigInt64Array(), new BigInt64Array()],
       [
         'a large part of a typed array',
