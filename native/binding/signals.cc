@@ -269,6 +269,16 @@ void Handle(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
+// Node ignores these. Where JavaScript has removed its last listener of one, the runtime leaves the
+// default behind, and the next write to a pipe without a reader would end the process.
+void IgnoreAgain(int signal) {
+  if (signal != SIGPIPE && signal != SIGXFSZ) return;
+  struct sigaction top = OnTop(signal);
+  if (HasInfo(top) || top.sa_handler != SIG_DFL) return;
+  top.sa_handler = SIG_IGN;
+  sigaction(signal, &top, nullptr);
+}
+
 // Which levels of one signal are in use. Guarded by SignalHub::mutex_.
 class Chain {
  public:
@@ -393,6 +403,7 @@ class SignalHub {
       for (const auto& [signal, name] : removed.signals) {
         Chain& chain = chains_[signal];
         if (--chain.links > 0) continue;
+        IgnoreAgain(signal);
         if (ends_press) press_ends[signal].store(0);
         if (Now() < press_ends[signal].load()) {
           // Again: the runtime has taken the handler away, if JavaScript listens no more.

@@ -119,6 +119,14 @@ describe.runIf(process.platform !== 'win32').each(SIGNALS)('%s', (signal) => {
   });
 });
 
+describe.runIf(process.platform !== 'win32')('a signal that Node ignores', () => {
+  it.each(['SIGPIPE', 'SIGXFSZ'])('is ignored again when its link ends: %s', async (signal) => {
+    const { code, said } = await startScript('signals', ['ignored', signal]).ended;
+    expect(said).toMatchObject([{ event: 'alive' }]);
+    expect(code).toBe(0);
+  });
+});
+
 describe.runIf(process.platform !== 'win32')(
   'Ctrl-C, which a terminal sends to children, too',
   () => {

@@ -255,6 +255,14 @@ const stories = {
     });
   },
 
+  /** Node ignores `signal` before there is a link, and after it. */
+  async ignored(signal) {
+    const link = new Coordinator().stopOnSignals([signal]);
+    link[Symbol.dispose]();
+    process.kill(process.pid, signal);
+    say('alive');
+  },
+
   async worker() {
     const worker = new Worker(new URL(import.meta.url), { argv: ['worker'] });
     await once(worker, 'exit');
