@@ -105,23 +105,27 @@ Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::EncodedE
 }
 
 void ReadRequester(Napi::Object from, core::Requester& requester) {
+  // A program may have given Object.prototype a property of the same name.
+  const auto own = [&](const char* key) {
+    return from.HasOwnProperty(key) ? from.Get(key) : from.Env().Undefined();
+  };
   const auto string = [&](const char* key, std::string& field) {
-    const Napi::Value value = from.Get(key);
+    const Napi::Value value = own(key);
     if (value.IsString()) field = value.As<Napi::String>().Utf8Value();
   };
   std::string via;
   string("via", via);
   const auto* const found = std::find(std::begin(kVia), std::end(kVia), via);
   if (found != std::end(kVia)) requester.via = static_cast<core::Via>(found - std::begin(kVia));
-  const Napi::Value thread_id = from.Get("threadId");
+  const Napi::Value thread_id = own("threadId");
   if (thread_id.IsNumber()) {
     requester.thread_id = static_cast<std::uint64_t>(thread_id.As<Napi::Number>().Int64Value());
   }
-  const Napi::Value pid = from.Get("pid");
+  const Napi::Value pid = own("pid");
   if (pid.IsNumber()) requester.pid = pid.As<Napi::Number>().Int64Value();
-  const Napi::Value at = from.Get("at");
+  const Napi::Value at = own("at");
   if (at.IsNumber()) requester.at_ms = at.As<Napi::Number>().Int64Value();
-  const Napi::Value native = from.Get("native");
+  const Napi::Value native = own("native");
   if (native.IsBoolean() && native.As<Napi::Boolean>().Value()) {
     requester.language = core::Language::kNative;
   }

@@ -193,6 +193,17 @@ describe('an option that does not exist', () => {
     expect(own.name).toBe('own');
   });
 
+  it('is not taken from there for the requester of a stop', () => {
+    const coord = new Coordinator();
+    const inherited = { pid: 7, threadId: 7, signal: 'SIGKILL', native: true };
+    Object.assign(Object.prototype, inherited);
+    coord.requestStop();
+    for (const key of Object.keys(inherited)) Reflect.deleteProperty(Object.prototype, key);
+    const requester = coord.stopRecord?.requester;
+    expect(requester).toMatchObject({ pid: process.pid, language: 'js' });
+    expect(requester).not.toHaveProperty('signal');
+  });
+
   it('is told from an option that is undefined', () => {
     expect(new Coordinator({ name: undefined }).name).toMatch(/^coordinator-/);
   });
