@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "../core/bounded_queue.h"
@@ -64,6 +65,19 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::shared_ptr<core::BoundedQueue> queue_to_attach;
   std::shared_ptr<core::Variables> variables_to_attach;
   std::shared_ptr<core::Variable> variable_to_attach;
+
+  // A new object of `of`, whose constructor takes `state` from `place`, one of those above.
+  template <typename State>
+  static Napi::Object Construct(const Napi::FunctionReference& of, std::shared_ptr<State>& place,
+                                std::shared_ptr<State> state) {
+    place = std::move(state);
+    try {
+      return of.New({});
+    } catch (...) {  // the constructor has not been called: the environment ends
+      place = nullptr;
+      throw;
+    }
+  }
 
   const std::shared_ptr<Doorbell>& doorbell() const { return doorbell_; }
   std::uint64_t id() const { return id_; }

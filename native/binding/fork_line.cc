@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,15 +26,21 @@ namespace {
 
 using Kind = ForkFrame::Kind;
 
-// Empty: the pipe has ended.
+// Empty: the pipe has ended, or what comes is no frame, or there is no memory for it.
 std::optional<ForkFrame> ReadFrame(const ChildsEnd& input) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;
   std::string length(4, '\0');
   if (!input.Read(length)) return std::nullopt;
   std::size_t size = 0;
   for (int i = 3; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(length[i]);
-  std::string body(size, '\0');
-  if (!input.Read(body)) return std::nullopt;
-  return ForkFrame::Decode(body);
+  if (size > kMostBytes) return std::nullopt;
+  try {
+    std::string body(size, '\0');
+    if (!input.Read(body)) return std::nullopt;
+    return ForkFrame::Decode(body);
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
 }
 
 ForkFrame StopFrame(const core::StopRecord& record) {
@@ -121,6 +128,15 @@ class ParentEnd final : public core::Observer, public Closable {
 
  private:
   void Run() {
+    try {
+      Serve();
+    } catch (const std::bad_alloc&) {  // the child is told by the end of the line
+    }
+    coordinator_->RemoveObserver(*this);
+    down_.Close();
+  }
+
+  void Serve() {
     bool said_hello = false;
     bool said_none = false;
     for (bool is_open = true; is_open;) {
@@ -154,8 +170,6 @@ class ParentEnd final : public core::Observer, public Closable {
       for (const ForkFrame& cancel : cancels) is_open = is_open && down_.Write(cancel.Encode());
       is_open = is_open && !is_last && down_.Wait();
     }
-    coordinator_->RemoveObserver(*this);
-    down_.Close();
   }
 
   const std::shared_ptr<core::Coordinator> coordinator_;
@@ -372,23 +386,27 @@ Napi::Value OpenForkLine(const Napi::CallbackInfo& info) {
   const auto environment = Environment::Of(info);
   const auto* attachment = NativeAttachment::Unwrap(ObjectArgument(info, 0));
   auto line = std::make_shared<ParentEnd>(attachment->coordinator());
+  // Before the line is open: this may throw.
+  Napi::Object opened = Napi::Object::New(info.Env());
+  Define(opened, "end", line->ChildsEnd(info.Env()));
   auto& lines = Lines::Get();
   {
     const std::lock_guard<std::mutex> lock(lines.mutex);
     line->id = lines.next++;
-    lines.open.emplace(line->id, line);
   }
+  Define(opened, "id", static_cast<double>(line->id));
   line->token = environment->Add(*line);
   try {
+    {
+      const std::lock_guard<std::mutex> lock(lines.mutex);
+      lines.open.emplace(line->id, line);
+    }
     ParentEnd::Start(line);
   } catch (...) {  // the system has no thread left
     environment->Remove(line->token);
     lines.Remove(line->id);
     throw;
   }
-  Napi::Object opened = Napi::Object::New(info.Env());
-  Define(opened, "id", static_cast<double>(line->id));
-  Define(opened, "end", line->ChildsEnd(info.Env()));
   return opened;
 }
 

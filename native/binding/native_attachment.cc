@@ -116,8 +116,8 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
 
 Napi::Value NativeAttachment::Make(Environment& environment,
                                    std::shared_ptr<core::Coordinator> coordinator) {
-  environment.to_attach = std::move(coordinator);
-  return environment.attachment_class.New({});
+  return Environment::Construct(environment.attachment_class, environment.to_attach,
+                                std::move(coordinator));
 }
 
 NativeAttachment::NativeAttachment(const Info& info)

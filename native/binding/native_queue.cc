@@ -146,8 +146,8 @@ Napi::Function NativeQueue::Class(Napi::Env env, Environment& environment) {
 }
 
 Napi::Value NativeQueue::Make(Environment& environment, std::shared_ptr<BoundedQueue> queue) {
-  environment.queue_to_attach = std::move(queue);
-  return environment.queue_class.New({});
+  return Environment::Construct(environment.queue_class, environment.queue_to_attach,
+                                std::move(queue));
 }
 
 NativeQueue::NativeQueue(const Info& info)

@@ -140,8 +140,8 @@ Napi::Function NativeVariable::Class(Napi::Env env, Environment& environment) {
 
 Napi::Value NativeVariable::Make(Environment& environment,
                                  std::shared_ptr<core::Variable> variable) {
-  environment.variable_to_attach = std::move(variable);
-  return environment.variable_class.New({});
+  return Environment::Construct(environment.variable_class, environment.variable_to_attach,
+                                std::move(variable));
 }
 
 NativeVariable::NativeVariable(const Info& info)
@@ -217,8 +217,8 @@ Napi::Function NativeVariables::Class(Napi::Env env, Environment& environment) {
 
 Napi::Value NativeVariables::Make(Environment& environment,
                                   std::shared_ptr<core::Variables> variables) {
-  environment.variables_to_attach = std::move(variables);
-  return environment.variables_class.New({});
+  return Environment::Construct(environment.variables_class, environment.variables_to_attach,
+                                std::move(variables));
 }
 
 NativeVariables::NativeVariables(const Info& info)
