@@ -203,6 +203,7 @@ Napi::Value NativeAttachment::RequestStop(const Info& info) {
     ReadRequester(requester, known);
   };
   request.locate = [&](core::Requester& located) {
+    if (!requester.HasOwnProperty("stack")) return;
     const Napi::Value stack = requester.Get("stack");
     if (!stack.IsFunction()) return;
     const Napi::Value text = stack.As<Napi::Function>().Call({});
