@@ -52,6 +52,14 @@ describe('an error that nobody was given', () => {
     expect(code).toBe(0);
   });
 
+  it('is written by native code if a worker throws it after the main thread has exited', async () => {
+    const { code, stderr } = await run('in a worker that outlives the exit of the main thread');
+    expect(times(stderr)).toBe(2);
+    expect(stderr).toContain('so the exit code is 1. ');
+    expect(stderr).toMatch(/so the exit code stays\n$/);
+    expect(code).toBe(1);
+  });
+
   it('says whose exit code it has set, in a worker and in the main thread', async () => {
     const inWorker = await run('in a worker alone');
     expect(inWorker.stderr).toContain('so the exit code of this worker is 1. ');

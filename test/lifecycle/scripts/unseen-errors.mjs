@@ -155,6 +155,29 @@ const stories = {
     parentPort.postMessage('failed');
     setInterval(ignore, 1_000);
   },
+  /** The main thread has written the errors when the worker's task fails. */
+  async 'in a worker that outlives the exit of the main thread'() {
+    await failed();
+    const state = new Int32Array(new SharedArrayBuffer(4));
+    const options = { workerData: { story: 'fail at the exit', state } };
+    const worker = new Worker(new URL(import.meta.url), options);
+    await once(worker, 'message');
+    worker.unref();
+    process.on('exit', () => {
+      Atomics.store(state, 0, 1);
+      Atomics.notify(state, 0);
+      Atomics.wait(state, 0, 1);
+    });
+  },
+  async 'fail at the exit'() {
+    const { state } = workerData;
+    parentPort.postMessage('ready');
+    Atomics.wait(state, 0, 0);
+    await failed();
+    Atomics.store(state, 0, 2);
+    Atomics.notify(state, 0);
+    setInterval(ignore, 1_000);
+  },
   async native() {
     const coord = new Coordinator();
     addon.start(coord, 'throw', 'native thread', ERROR);
