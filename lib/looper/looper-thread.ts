@@ -94,7 +94,8 @@ function checkTarget(
  *
  * A target function runs on the event loop of this JavaScript thread: it is awaited, and the loop
  * turns between two runs. A target module runs in a Worker, where `Coordinator.current()` is this
- * coordinator; the Worker's `workerData` belongs to the looper, not to the module.
+ * coordinator; the Worker's `workerData` belongs to the looper, not to the module. It ends with the
+ * looper, whatever the module has left open.
  *
  * An error that a run throws or rejects with stops the coordinator and ends the looper. So does
  * an error of `startLoop` or `stopLoop`.

@@ -29,7 +29,7 @@ import { type QueueRunnerWork, runOp } from './queue-runner-worker.ts';
 /**
  * The operation that a thread of a QueueRunner calls again and again: a function, called on the
  * event loop of this JavaScript thread, or the URL of a module whose default export is called in
- * a Worker.
+ * a Worker. The Worker ends with the op, whatever its module has left open.
  */
 export type EnqueueOp = ((queue: BoundedQueue<any>, coord?: Coordinator) => unknown) | URL;
 
