@@ -1,6 +1,6 @@
 // StopFlag: what an addon makes of the `signal` that its caller passes.
 
-import { getEventListeners } from 'node:events';
+import { EventEmitter, getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
@@ -150,6 +150,77 @@ describe('a flag of any other AbortSignal', () => {
     controller.abort();
     expect(flags.map(isStopped)).toEqual([true, true]);
   });
+});
+
+/** As node-abort-controller has it: an EventEmitter has the listeners. */
+class EmitterSignal {
+  aborted = false;
+  readonly emitter = new EventEmitter();
+  addEventListener(type: string, listener: () => void): void {
+    this.emitter.on(type, listener);
+  }
+  removeEventListener(type: string, listener: () => void): void {
+    this.emitter.off(type, listener);
+  }
+  dispatch(): void {
+    this.emitter.emit('abort', { type: 'abort', target: this });
+  }
+  get count(): number {
+    return this.emitter.listenerCount('abort');
+  }
+}
+
+/** As abortcontroller-polyfill has it: listeners are called by `call`. */
+class ListSignal {
+  aborted = false;
+  listeners: ((event: object) => void)[] = [];
+  addEventListener(_: string, listener: () => void): void {
+    this.listeners.push(listener);
+  }
+  removeEventListener(_: string, listener: () => void): void {
+    this.listeners = this.listeners.filter((each) => each !== listener);
+  }
+  dispatch(): void {
+    for (const listener of this.listeners) listener.call(this, { type: 'abort' });
+  }
+  get count(): number {
+    return this.listeners.length;
+  }
+}
+
+describe.each([
+  ['node-abort-controller', EmitterSignal],
+  ['abortcontroller-polyfill', ListSignal],
+])('a flag of a signal as %s makes it', (_, Signal) => {
+  it('is stopped when the signal aborts, and shares its listener', () => {
+    const signal = new Signal();
+    const flags = [flagOf(signal), flagOf(signal)];
+    expect(signal.count).toBe(1);
+    signal.aborted = true;
+    signal.dispatch();
+    expect(flags.map(isStopped)).toEqual([true, true]);
+    expect(signal.count).toBe(0);
+  });
+
+  it('listens to that signal itself, not to the one from which it inherits', () => {
+    const one = new Signal();
+    const flag = flagOf(one);
+    const heir = Object.assign(Object.create(one), new Signal());
+    const other = flagOf(heir);
+    heir.dispatch();
+    expect([flag, other].map(isStopped)).toEqual([false, true]);
+  });
+});
+
+it('a flag uses the listener that the headers of an older allstop have made: an object', () => {
+  const signal = new ListSignal();
+  const stop = addon.oldListener(signal);
+  const flag = flagOf(signal);
+  expect(signal.count).toBe(0);
+  expect(isStopped(flag)).toBe(false);
+  stop();
+  expect(isStopped(flag)).toBe(true);
+  addon.releaseFlag(flag);
 });
 
 describe('a flag of nothing', () => {

@@ -58,6 +58,8 @@ export type TestAddon = {
   variableAdd(variable: Variable<any>, count: number, name: string): void;
   /** The number of a StopFlag, or undefined if it is not valid. */
   flag(value?: unknown): number | undefined;
+  /** Hangs a listener of an older allstop on the signal; returns what stops its source. */
+  oldListener(signal: object): () => void;
   /** The status of allstop_stop_flag_from_napi, and whether the flag is stopped: "0|1". */
   flagStatus(value?: unknown): string;
   mergeFlags(one: number, other: number): number;

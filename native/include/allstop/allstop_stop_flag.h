@@ -36,7 +36,7 @@
  * any thread, has the JavaScript thread remove the listener.
  *
  *   1. The JavaScript thread alone makes a source, finds it, and takes it off its signal.
- *   2. A source lives as long as one of its owners: each flag, the listener object until it is
+ *   2. A source lives as long as one of its owners: each flag, the listener until it is
  *      collected, and the signal from the listening to the end of the listening (is_listening).
  *   3. `stopped` goes from 0 to 1 at most once.
  *   4. A source whose flags have gone is taken off its signal by the JavaScript thread, if `flags`
@@ -117,7 +117,7 @@ struct allstop_stop_source {
   /* The JavaScript thread only: */
   napi_env env;
   napi_ref signal;
-  napi_ref listener; /* an object with handleEvent, which wraps the source */
+  napi_ref listener; /* a function, which wraps the source */
   bool is_listening;
   bool is_attached; /* whether the listener hangs on the signal under the symbol */
 };
@@ -231,7 +231,7 @@ static inline void allstop_stop_source_unlisten(allstop_stop_source *source) {
   if (napi_get_reference_value(env, source->signal, &signal) == napi_ok && signal != NULL &&
       napi_get_reference_value(env, source->listener, &listener) == napi_ok && listener != NULL) {
     /* A sealed signal keeps the listener, in which no flag may find the source any more. */
-    if (napi_remove_wrap(env, listener, NULL) == napi_ok) allstop_stop_source_drop(source);
+    napi_remove_wrap(env, listener, NULL);
     allstop_stop_source_call(env, signal, "removeEventListener", listener);
     allstop_stop_source_clear_exception(env);
     if (source->is_attached && allstop_stop_source_key(env, &key)) {
@@ -267,29 +267,28 @@ static inline void allstop_stop_source_environment_ended(void *context) {
   allstop_stop_source_drop(source);
 }
 
-/* listener.handleEvent(): the signal has aborted. */
+/* The listener: the signal has aborted. */
 static inline napi_value allstop_stop_source_aborted(napi_env env, napi_callback_info info) {
-  napi_value listener;
-  void *data = NULL;
-  bool is_tagged = false;
-  if (napi_get_cb_info(env, info, NULL, NULL, &listener, NULL) == napi_ok &&
-      napi_check_object_type_tag(env, listener, &allstop_stop_source_tag, &is_tagged) == napi_ok &&
-      is_tagged && napi_unwrap(env, listener, &data) == napi_ok && data != NULL) {
-    allstop_stop_source_stop(data);
-    allstop_stop_source_unlisten((allstop_stop_source *)data);
+  void *source = NULL;
+  if (napi_get_cb_info(env, info, NULL, NULL, NULL, &source) == napi_ok) {
+    allstop_stop_source_stop(source);
+    allstop_stop_source_unlisten((allstop_stop_source *)source);
   }
   return NULL;
 }
 
-/* The source that hangs on `signal` under `key`, or NULL. */
+/* The source that hangs on `signal` itself under `key`, or NULL. */
 static inline allstop_stop_source *allstop_stop_source_find(napi_env env, napi_value signal,
                                                             napi_value key) {
   napi_value listener;
   napi_valuetype type;
   void *data = NULL;
-  bool is_tagged = false;
-  if (napi_get_property(env, signal, key, &listener) != napi_ok ||
-      napi_typeof(env, listener, &type) != napi_ok || type != napi_object ||
+  bool is_own = false, is_tagged = false;
+  /* An object: the listener that the headers of an older allstop have made. */
+  if (napi_has_own_property(env, signal, key, &is_own) != napi_ok || !is_own ||
+      napi_get_property(env, signal, key, &listener) != napi_ok ||
+      napi_typeof(env, listener, &type) != napi_ok ||
+      (type != napi_function && type != napi_object) ||
       napi_check_object_type_tag(env, listener, &allstop_stop_source_tag, &is_tagged) != napi_ok ||
       !is_tagged || napi_unwrap(env, listener, &data) != napi_ok) {
     return NULL;
@@ -303,7 +302,7 @@ static inline allstop_status allstop_stop_source_create(napi_env env, napi_value
                                                         napi_value key,
                                                         const allstop_coordinator *coord,
                                                         allstop_stop_source **created) {
-  napi_value listener, handle_event;
+  napi_value listener;
   napi_property_descriptor property = {NULL, key, NULL, NULL, NULL, NULL, napi_configurable, NULL};
   allstop_stop_source *source = (allstop_stop_source *)calloc(1, sizeof(*source));
   if (source == NULL) {
@@ -321,12 +320,13 @@ static inline allstop_status allstop_stop_source_create(napi_env env, napi_value
     allstop_stop_source_drop(source);
     return ALLSTOP_RESOURCE_EXHAUSTED;
   }
-  if (napi_create_object(env, &listener) != napi_ok ||
-      napi_create_function(env, "handleEvent", NAPI_AUTO_LENGTH, allstop_stop_source_aborted, NULL,
-                           &handle_event) != napi_ok ||
-      napi_set_named_property(env, listener, "handleEvent", handle_event) != napi_ok ||
+  /* A function, since polyfills take no object with handleEvent. */
+  if (napi_create_function(env, "allstop_stop_flag", NAPI_AUTO_LENGTH, allstop_stop_source_aborted,
+                           source, &listener) != napi_ok ||
       napi_type_tag_object(env, listener, &allstop_stop_source_tag) != napi_ok ||
-      napi_wrap(env, listener, source, ALLSTOP_STOP_SOURCE_COLLECTED, NULL, NULL) != napi_ok) {
+      napi_wrap(env, listener, source, NULL, NULL, NULL) != napi_ok ||
+      napi_add_finalizer(env, listener, source, ALLSTOP_STOP_SOURCE_COLLECTED, NULL, NULL) !=
+          napi_ok) {
     allstop_stop_source_drop(source);
     return ALLSTOP_RESOURCE_EXHAUSTED;
   }

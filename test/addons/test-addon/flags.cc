@@ -56,6 +56,29 @@ napi_value MakeFlag(napi_env env, napi_callback_info info) {
   return Keep(env, std::move(flag));
 }
 
+// oldListener(signal): hangs on the signal what older headers did, an object that wraps the
+// source. Returns a function that stops the source.
+napi_value OldListener(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  static allstop_stop_source source = {};
+  source.retain = [](allstop_stop_source*) {};
+  source.release = [](allstop_stop_source*) {};
+  napi_value key = nullptr;
+  napi_value listener = nullptr;
+  napi_create_object(env, &listener);
+  napi_type_tag_object(env, listener, &allstop_stop_source_tag);
+  napi_wrap(env, listener, &source, nullptr, nullptr, nullptr);
+  allstop_stop_source_key(env, &key);
+  napi_set_property(env, arguments.values[0], key, listener);
+  const auto stop = [](napi_env, napi_callback_info) -> napi_value {
+    allstop_stop_source_stop(&source);
+    return nullptr;
+  };
+  napi_value function = nullptr;
+  napi_create_function(env, "stop", NAPI_AUTO_LENGTH, stop, nullptr, &function);
+  return function;
+}
+
 // flagStatus(value): the status of allstop_stop_flag_from_napi, and whether the flag is stopped:
 // "0|1", say. The flag is copied and released.
 napi_value FlagStatus(napi_env env, napi_callback_info info) {
@@ -128,6 +151,7 @@ void InitFlags(napi_env env, napi_value exports) {
   set("flagStatus", FlagStatus);
   set("mergeFlags", MergeFlags);
   set("flagShouldStop", FlagShouldStop);
+  set("oldListener", OldListener);
   set("releaseFlag", ReleaseFlag);
   set("watchFlag", WatchFlag);
 }
