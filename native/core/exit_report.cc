@@ -143,13 +143,16 @@ std::uint64_t KernelId(const ThreadInfo& thread) {
   return JsThreads::Get().Find(static_cast<std::uint32_t>(thread.thread_id));
 }
 
-// A name, or a line of a message, cannot steer the terminal, nor forge a line: control characters
-// become escapes.
+// A name, or a line of a message, cannot steer the terminal, nor forge a line: control characters,
+// also those of two bytes (U+0080 to U+009F), become escapes.
 std::string Printable(std::string_view name) {
   std::string text;
+  unsigned char before = 0;
   for (const char each : name) {
     const auto code = static_cast<unsigned char>(each);
-    if ((code >= 0x20 && code != 0x7f) || each == '\t') {
+    const bool is_second = std::exchange(before, code) == 0xc2 && (code & 0xe0) == 0x80;
+    if (is_second) text.pop_back();
+    if ((code >= 0x20 && code != 0x7f && !is_second) || each == '\t') {
       text += each;
     } else {
       char escape[8];
@@ -171,7 +174,7 @@ std::string ThreadLine(const ThreadInfo& thread) {
 }
 
 std::string BusyLine(const BusyWorker& worker) {
-  std::string line = "  - " + worker.text;
+  std::string line = "  - " + Printable(worker.text);
   line += " for " + SpanSince(worker.started_at);
   line += WaitState(worker.kernel_id);
   return line + '\n';

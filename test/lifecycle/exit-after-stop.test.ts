@@ -95,7 +95,7 @@ describe('exitAfterStop ends a process', () => {
   it('and no name and no text steers the terminal or forges a line', async () => {
     const { stderr } = await run('is idle', 'forged error');
     const name = 'Forged\\x0aallstop: Error\\x1b[33m';
-    const text = 'full\\x0dallstop: forged\\x1b[31m';
+    const text = 'full\\x0dallstop: forged\\x1b[31m\\x9b2J';
     expect(stderr).toContain(`requested the stop, with ${name}: ${text}\n`);
     expect(stderr).toContain(`${text}\n    \tand\\x1b[32m more\n`);
     expect(stderr).not.toContain('\x1b');
@@ -156,6 +156,16 @@ describe('exitAfterStop ends a process', () => {
     expect(stderr).toMatch(line);
     if (process.platform === 'linux') expect(stderr).toMatch(/announceAndSpin.*, is computing\n/);
     expect(stderr.match(/announceAndSpin/g)).toHaveLength(1);
+  });
+
+  it('and no name of a function that has not returned steers the terminal or forges a line', async () => {
+    const { stderr } = await runScript('exit-with-cluster', [
+      'thread',
+      'left',
+      'spin\nallstop: forged\x1b[31m',
+    ]);
+    expect(stderr).toContain('spin\\x0aallstop: forged\\x1b[31m');
+    expect(stderr).not.toContain('\x1b');
   });
 
   it('and does not name a function that was ended by force since', async () => {

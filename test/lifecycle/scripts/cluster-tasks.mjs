@@ -42,3 +42,6 @@ export async function announceAndSpin() {
   await new Promise((resolve) => setTimeout(resolve, 20)); // the report leaves
   for (;;);
 }
+
+/** A name that steers a terminal, and forges a line. */
+export { announceAndSpin as 'spin\nallstop: forged\x1b[31m' };

@@ -34,7 +34,7 @@ function main() {
     },
     // Names and texts that steer a terminal, or forge a line of the report.
     'forged error': () => {
-      const error = new RangeError('full\rallstop: forged\x1b[31m\n\tand\x1b[32m more');
+      const error = new RangeError('full\rallstop: forged\x1b[31m\u009b2J\n\tand\x1b[32m more');
       error.name = 'Forged\nallstop: Error\x1b[33m';
       coord.requestStop(error);
     },
