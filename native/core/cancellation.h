@@ -3,8 +3,9 @@
 // glibc ends a cancelled thread at its next cancellation point (a wait, a write) by an exception
 // that must be rethrown. The C interface lets no exception out, so glibc would abort the process;
 // elsewhere the thread would end with a lock of the library held. So the library disables
-// cancellation where it waits and where it calls observers and callbacks: the thread returns from
-// there as usual, and is cancelled at its next cancellation point after that.
+// cancellation where it waits and where it calls observers, callbacks and the `release` of an item:
+// the thread returns from there as usual, and is cancelled at its next cancellation point after
+// that.
 #ifndef ALLSTOP_CORE_CANCELLATION_H_
 #define ALLSTOP_CORE_CANCELLATION_H_
 

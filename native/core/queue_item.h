@@ -7,6 +7,8 @@
 #include <cstring>
 #include <new>
 
+#include "cancellation.h"
+
 namespace allstop::core {
 
 // Owns its bytes. Can be moved; a moved-from item is empty. An item is one cache line long and
@@ -82,7 +84,10 @@ class alignas(64) QueueItem {
     other.Disown();
   }
   void Reset() {
-    if (release_ != nullptr) release_(data_, size_, context_);
+    if (release_ != nullptr) {
+      const CancellationDisabled disabled;  // it may close a file
+      release_(data_, size_, context_);
+    }
     Disown();
   }
 

@@ -198,6 +198,28 @@ TEST_F(CancellationTest, EndsNoReleaseThatWaitsForACallback) {
   stops.join();
 }
 
+TEST_F(CancellationTest, EndsNoReleaseOfAnItemThatAQueueHolds) {
+  bool is_released = false;
+  allstop_item item = {};
+  item.data = &is_released;
+  item.size = 1;
+  item.release = [](void* data, std::size_t, void*) {
+    pthread_testcancel();  // as the close() of a file does
+    *static_cast<bool*>(data) = true;
+  };
+  allstop_queue_options options = {};
+  options.size = sizeof(options);
+  options.capacity = 2;
+  allstop_queue queue = {};
+  ASSERT_EQ(allstop_queue_create(&abi::Table(), &options, &queue), ALLSTOP_OK);
+  ASSERT_EQ(allstop_queue_enqueue_many(&queue, &item, 1, 0, nullptr), ALLSTOP_OK);
+  OnACancelledThread([&] {
+    allstop_queue_release(&queue);
+    return ALLSTOP_OK;
+  });
+  EXPECT_TRUE(is_released);
+}
+
 TEST_F(CancellationTest, ReachesAProducerWhoseConsumerCannotBlock) {
   class Waiter final : public core::QueueWaiter {
    public:
