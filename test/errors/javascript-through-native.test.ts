@@ -102,6 +102,18 @@ it.each(['lives', 'has ended'])('of a thread that %s is not read on another one'
   await ended;
 });
 
+it('is thrown on where there is no coordinator', async () => {
+  const worker = workerWith(
+    new Coordinator(),
+    `try {
+      thrower.stopOnException(undefined, () => { throw new TypeError('of JavaScript'); });
+    } catch (error) {
+      parentPort.postMessage(error);
+    }`,
+  );
+  expect(await once(worker, 'message')).toEqual([new TypeError('of JavaScript')]);
+});
+
 it('that a posted function throws is an uncaught exception of its thread', async () => {
   const failed = (code: string): Promise<unknown> =>
     once(workerWith(new Coordinator(), code), 'error').then(([error]) => error);

@@ -191,6 +191,7 @@ constexpr allstop_table EmptyTable() {
   };
   table.interruptible_leave = [](allstop_interruptible*) {};
   table.interruptible_is_effective = [](const allstop_interruptible*) { return 0; };
+  table.on_js_thread = [] { return 0; };
   return table;
 }
 inline constexpr allstop_table kEmptyTable = EmptyTable();

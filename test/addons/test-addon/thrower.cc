@@ -21,9 +21,11 @@ std::exception_ptr ThrownBy(Function function) {
   }
 }
 
-// stopOnException(coord, fn): calls the JavaScript function; an error of it stops the coordinator.
+// stopOnException(coord, fn): calls the JavaScript function; an error of it stops the coordinator,
+// which is an empty object for undefined.
 Napi::Value StopOnException(const Napi::CallbackInfo& info) {
-  const allstop::Coordinator coord = allstop::From(info[0]);
+  allstop::Coordinator coord;
+  if (!info[0].IsUndefined()) coord = allstop::From(info[0]);
   const auto fn = info[1].As<Napi::Function>();
   return Napi::Boolean::New(info.Env(), allstop::StopOnException(coord, [&] { fn.Call({}); }));
 }

@@ -1,11 +1,16 @@
 // An empty allstop::Coordinator never stops, and everything may be called on it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <allstop/allstop.hpp>
 #include <allstop/allstop_bounded_queue.hpp>
 #include <allstop/allstop_looper.hpp>
 #include <allstop/allstop_tensorflow.hpp>
+#include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -73,6 +78,22 @@ TEST(EmptyCoordinatorTest, TheOtherClassesTakeIt) {
   EXPECT_THROW(StopOnException(empty, [] { throw std::out_of_range("at 7"); }), std::out_of_range);
   const tensorflow::Coordinator named(empty);
   EXPECT_FALSE(named.ShouldStop());
+}
+
+// What is called for a Coordinator without asking whether it is empty.
+TEST(EmptyCoordinatorTest, LacksOnlyTheFunctionsOfQueuesAndVariables) {
+  const allstop_table& table = *Coordinator().handle()->table;
+  constexpr std::size_t kFirst = offsetof(allstop_table, retain) / sizeof(void*);
+  std::array<const void*, sizeof(allstop_table) / sizeof(void*)> entries;
+  std::memcpy(entries.data(), &table, sizeof(table));
+  const auto absent = std::count(entries.begin() + kFirst, entries.end(), nullptr);
+  const bool are_those[] = {
+      !table.queue_retain,     !table.queue_release,       !table.queue_enqueue,
+      !table.queue_dequeue,    !table.queue_close,         !table.queue_info,
+      !table.item_copy,        !table.queue_dequeue_least, !table.variable_retain,
+      !table.variable_release, !table.variable_info,       !table.variable_read,
+      !table.variable_assign,  !table.variable_assign_add};
+  EXPECT_EQ(absent, std::count(std::begin(are_those), std::end(are_those), true));
 }
 
 TEST(EmptyCoordinatorTest, WhatNeedsACoordinatorSaysSo) {
