@@ -151,7 +151,7 @@ class LooperThread {
       try {
         StopOnException(coord, loop);  // requests the stop before stop_loop, which may be slow
       } catch (...) {                  // not recorded, or the thread was cancelled
-        if (options.stop_loop) options.stop_loop();
+        EndLoopBeside(coord);
         throw;
       }
 #else
@@ -160,6 +160,29 @@ class LooperThread {
       if (options.stop_loop) options.stop_loop();
       return {};
     }
+
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+    // Calls stop_loop while another exception ends the thread. That one goes on: the exception of
+    // stop_loop requests a stop of its own, or is only reported.
+    ALLSTOP_HPP_CATCHES_UNWINDING void EndLoopBeside(const Coordinator& coord) const {
+      if (!options.stop_loop) return;
+      try {
+        StopOnException(coord, options.stop_loop);
+#if defined(__GLIBCXX__)
+      } catch (const abi::__forced_unwind&) {
+        throw;
+#endif
+      } catch (...) {
+        Coordinator own = coord;
+        internal::ReportCaught(
+            coord,
+            [](void* opaque, const allstop_error& error) {
+              allstop_report_error(static_cast<Coordinator*>(opaque)->handle(), &error);
+            },
+            &own);
+      }
+    }
+#endif
 
     internal::Unrecorded Refuse(const Coordinator& coord) const {
       Error error;

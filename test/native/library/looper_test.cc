@@ -14,6 +14,10 @@
 #include <utility>
 #include <vector>
 
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+
 #include "../gate.h"
 #include "record.h"
 
@@ -180,6 +184,32 @@ TEST(LooperThreadTest, AnErrorAfterTheJoinIsSuppressedAndItsStopLoopStillCalled)
   EXPECT_EQ(calls, (Strings{"start", "stop"}));
   EXPECT_EQ(RecordOf(coord).message, "");
 }
+
+TEST(LooperThreadTest, TheErrorsOfARunAndOfStopLoopAreBothKeptAfterTheJoin) {
+  const Coordinator coord = Coordinator::Create();
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK);
+  LooperOptions options;
+  options.stop_loop = [] { throw std::logic_error("of stop_loop"); };
+  LooperThread::Loop(
+      coord, kBackToBack, [] { throw std::logic_error("of run"); }, options)
+      .Join();
+  EXPECT_EQ(coord.FirstError()->message, "of stop_loop");
+  ASSERT_EQ(coord.SuppressedErrors().size(), 1u);
+  EXPECT_EQ(coord.SuppressedErrors()[0].message, "of run");
+}
+
+#ifndef _WIN32
+TEST(LooperThreadTest, AStopLoopMayThrowWhenARunHasExitedItsThread) {
+  const Coordinator coord = Coordinator::Create();
+  LooperOptions options;
+  options.stop_loop = [] { throw std::logic_error("of stop_loop"); };
+  LooperThread::Loop(
+      coord, kBackToBack, [] { pthread_exit(nullptr); }, options)
+      .Join();
+  EXPECT_EQ(RecordOf(coord).message, "of stop_loop");
+  EXPECT_EQ(coord.Join(), ALLSTOP_STOPPED_BY_ERROR);
+}
+#endif
 
 TEST(LooperThreadTest, OneThatWasNeverStartedHoldsUpNoJoin) {
   const Coordinator coord = Coordinator::Create();
