@@ -228,10 +228,8 @@ class QueueRunner final : public Runner {
   }
 
   Status CreateThreads() {
-    // Declared before the lock: if a thread cannot be created, the ops without a thread end in
-    // the destructor of `ops`, after the lock is released. They call close_op.
     std::vector<internal::OpThread> ops;
-    const std::lock_guard<std::mutex> lock(threads_mutex_);
+    std::unique_lock<std::mutex> lock(threads_mutex_);
     if (state_->has_begun()) {
       return Status(ALLSTOP_FAILED_PRECONDITION,
                     "The QueueRunner '" + name() + "' was started before; it starts only once");
@@ -242,14 +240,18 @@ class QueueRunner final : public Runner {
     ops_.clear();
     // After the ops are counted as live threads: otherwise IsRunning would be false for a moment.
     state_->Begin();
-    const Coordinator& registry = state_->registry();
-    const std::string prefix = "QueueRunnerThread-" + name() + "-";
-    if (state_->has_coordinator()) {
-      threads_.emplace_back(registry, prefix + "close_on_stop",
-                            internal::CloseOnStopThread(state_));
-    }
+    lock.unlock();
+    // No lock is held where a thread is created: if it cannot be, the ops without a thread end, and
+    // call close_op.
+    const auto create = [this](const std::string& thread_name, auto function) {
+      Thread thread(state_->registry(), "QueueRunnerThread-" + name() + "-" + thread_name,
+                    std::move(function));
+      const std::lock_guard<std::mutex> guard(threads_mutex_);
+      threads_.push_back(std::move(thread));
+    };
+    if (state_->has_coordinator()) create("close_on_stop", internal::CloseOnStopThread(state_));
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      threads_.emplace_back(registry, prefix + state_->options().op_names[i], std::move(ops[i]));
+      create(state_->options().op_names[i], std::move(ops[i]));
     }
     return Status();
   }

@@ -702,5 +702,20 @@ TEST_F(RegistryTest, AStartThatFailsHalfWayEndsWhatItHasBegun) {
   }
 }
 
+// The thread that cannot be created is that of the last op, which calls close_op.
+TEST_F(RegistryTest, ACloseOpMayCallARunnerWhoseStartFails) {
+  refused_ = 1;
+  Runners runner;
+  QueueRunner::Options options;
+  allstop_status again = ALLSTOP_OK;
+  options.close_op = [&](const BoundedQueue&) {
+    again = runner->Start().code();
+    return Status();
+  };
+  runner = Make(coord_, Queue(), {Ending()}, options);
+  EXPECT_EQ(runner->Start().code(), ALLSTOP_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(again, ALLSTOP_FAILED_PRECONDITION);
+}
+
 }  // namespace
 }  // namespace allstop
