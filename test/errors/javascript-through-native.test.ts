@@ -121,6 +121,9 @@ it('that a posted function throws is an uncaught exception of its thread', async
     new TypeError('of JavaScript'),
   );
   expect(await failed(`thrower.post(() => {}, 'of C++');`)).toEqual(new Error('of C++'));
+  expect(await failed(`thrower.post(() => {}, 'quiet');`)).toEqual(
+    new Error('an exception whose what() is null'),
+  );
   const both = `process.on('uncaughtException', (error) => {
       (globalThis.errors ??= []).push(error.message);
       if (globalThis.errors.length === 2) throw new Error(globalThis.errors.join(', '));

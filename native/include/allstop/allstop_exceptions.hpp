@@ -136,10 +136,10 @@ inline void DescribeCaught(const Coordinator& coord, allstop_error& outermost, a
   } catch (const Error& caught) {
     take(caught);
   } catch (const std::system_error& caught) {
-    keep(caught.what());
+    keep(view::TextOf(caught));
     error.error_number = ErrnoOf(caught.code());
   } catch (const std::exception& caught) {
-    keep(caught.what());
+    keep(view::TextOf(caught));
   } catch (int value) {
     print("%d", value);
   } catch (unsigned value) {

@@ -220,7 +220,7 @@ class QueueRunner final : public Runner {
       state_->Cancel();
       return Status(
           ALLSTOP_RESOURCE_EXHAUSTED,
-          "The QueueRunner '" + name() + "' could not create its threads: " + error.what());
+          "The QueueRunner '" + name() + "' could not create its threads: " + view::TextOf(error));
     }
 #else
     return CreateThreads();

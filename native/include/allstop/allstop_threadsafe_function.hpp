@@ -84,7 +84,7 @@ inline void ThrowCaught(napi_env env) {
   try {
     if (throw_napi_error == nullptr || !throw_napi_error(env)) throw;
   } catch (const std::exception& caught) {
-    napi_throw_error(env, nullptr, caught.what());
+    napi_throw_error(env, nullptr, view::TextOf(caught));
   } catch (...) {
     napi_throw_error(env, nullptr, "a posted function has thrown what is no std::exception");
   }

@@ -85,7 +85,12 @@ Napi::Value CausesOf(const Napi::CallbackInfo& info) {
   return messages;
 }
 
+struct Quiet : std::exception {
+  const char* what() const noexcept override { return nullptr; }
+};
+
 // post(fn): a native thread posts a call of the function; post(fn, text): one that throws `text`;
+// "quiet" an exception without a text;
 // post(fn, text, true): one that throws `text` while the exception of the function is pending.
 void Post(const Napi::CallbackInfo& info) {
   const auto call = allstop::ThreadsafeFunction::Create(info.Env(), info[0], "post");
@@ -97,6 +102,7 @@ void Post(const Napi::CallbackInfo& info) {
       call->SetReferenced(env, false);
       napi_value result = nullptr;
       if (is_both) napi_call_function(env, function, function, 0, nullptr, &result);
+      if (text == "quiet") throw Quiet();
       if (!text.empty()) throw std::runtime_error(text);
       Napi::Function(env, function).Call({});
     });

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -54,6 +55,22 @@ TEST(StopOnExceptionTest, KeepsNoException) {
   const std::weak_ptr<int> watched = owned;
   StopOnException(Coordinator::Create(), [&] { throw Owned(std::move(owned)); });
   EXPECT_TRUE(watched.expired());
+}
+
+TEST(StopOnExceptionTest, AnExceptionMayHaveNoText) {
+  struct Quiet : std::exception {
+    const char* what() const noexcept override { return nullptr; }
+  };
+  struct QuietSystemError : std::system_error {
+    QuietSystemError() : std::system_error(std::make_error_code(std::errc::io_error)) {}
+    const char* what() const noexcept override { return nullptr; }
+  };
+  for (const std::function<void()>& quiet :
+       {std::function<void()>([] { throw Quiet(); }), {[] { throw QuietSystemError(); }}}) {
+    const Coordinator coord = Coordinator::Create();
+    StopOnException(coord, quiet);
+    EXPECT_EQ(coord.FirstError()->message, "an exception whose what() is null");
+  }
 }
 
 TEST(StopOnExceptionTest, ASystemErrorHasTheNameOfItsErrno) {
