@@ -99,13 +99,14 @@ class BoundedQueue {
   /// Enqueues a copy of `bytes`. See allstop_queue_enqueue.
   allstop_status Enqueue(std::string_view bytes, Milliseconds timeout = kForever) const noexcept {
     if (!*this) return ALLSTOP_INVALID_HANDLE;
-    return allstop_queue_enqueue(&handle_, bytes.data(), bytes.size(), Ms(timeout));
+    return allstop_queue_enqueue(&handle_, bytes.data(), bytes.size(), view::NotNegative(timeout));
   }
   /// Enqueues the item without a copy. The item is empty afterwards if ALLSTOP_OK, and
   /// otherwise unchanged.
   allstop_status Enqueue(Item&& item, Milliseconds timeout = kForever) const noexcept {
     if (!*this) return ALLSTOP_INVALID_HANDLE;
-    return allstop_queue_enqueue_many(&handle_, item.handle(), 1, Ms(timeout), nullptr);
+    return allstop_queue_enqueue_many(&handle_, item.handle(), 1, view::NotNegative(timeout),
+                                      nullptr);
   }
 
   /// Dequeues one item into `item`, which is unchanged unless ALLSTOP_OK. See
@@ -113,7 +114,8 @@ class BoundedQueue {
   allstop_status Dequeue(Item& item, Milliseconds timeout = kForever) const noexcept {
     if (!*this) return ALLSTOP_INVALID_HANDLE;
     allstop_item taken = {};
-    const allstop_status status = allstop_queue_dequeue(&handle_, &taken, Ms(timeout));
+    const allstop_status status =
+        allstop_queue_dequeue(&handle_, &taken, view::NotNegative(timeout));
     if (status == ALLSTOP_OK) item = Item(taken);
     return status;
   }
@@ -130,7 +132,7 @@ class BoundedQueue {
       MakeRoom(items, most);  // before dequeuing: bad_alloc must not lose items
       std::size_t count = 0;
       status = allstop_queue_dequeue_many(&handle_, batch.data(), most,
-                                          taken == 0 ? Ms(timeout) : 0, &count);
+                                          taken == 0 ? view::NotNegative(timeout) : 0, &count);
       for (std::size_t i = 0; i < count; ++i) items.emplace_back(batch[i]);
       taken += count;
       if (taken > 0) status = ALLSTOP_OK;
@@ -150,8 +152,8 @@ class BoundedQueue {
     std::vector<allstop_item> first(least);
     MakeRoom(items, least);  // before dequeuing: bad_alloc must not lose items
     std::size_t count = 0;
-    const allstop_status status =
-        allstop_queue_dequeue_least(&handle_, first.data(), least, least, Ms(timeout), &count);
+    const allstop_status status = allstop_queue_dequeue_least(&handle_, first.data(), least, least,
+                                                              view::NotNegative(timeout), &count);
     for (std::size_t i = 0; i < count; ++i) items.emplace_back(first[i]);
     if (count == least && count < max) DequeueMany(items, max - count, Milliseconds(0));
     return status;
@@ -171,8 +173,6 @@ class BoundedQueue {
   std::string name() const { return view::ToString(Info().name); }
 
  private:
-  static double Ms(Milliseconds timeout) { return (std::max)(0.0, timeout.count()); }
-
   // Makes room for `more` items. A vector that grows at least doubles its capacity: reserve alone
   // would move all its items for each batch.
   static void MakeRoom(std::vector<Item>& items, std::size_t more) {

@@ -202,6 +202,15 @@ inline constexpr allstop_coordinator kEmptyHandle = {&kEmptyTable, nullptr, &kNe
 /// Milliseconds, converted from any std::chrono duration. Infinity means "no limit".
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
+namespace view {
+
+// A time for the functions of allstop.h, which refuse NaN and less than 0.
+inline double NotNegative(Milliseconds time) noexcept {
+  return time.count() < 0 ? 0.0 : time.count();
+}
+
+}  // namespace view
+
 class Deadline;
 
 /// One reference to the state that a set of threads shares in order to stop together. A copy
@@ -313,7 +322,7 @@ class Coordinator {
   ///   if another thread has cleared that stop before this function returns; false if the time has
   ///   passed
   bool WaitForStop(Milliseconds timeout = kForever) const noexcept {
-    return allstop_wait_for_stop(&handle_, (std::max)(0.0, timeout.count())) == ALLSTOP_OK;
+    return allstop_wait_for_stop(&handle_, view::NotNegative(timeout)) == ALLSTOP_OK;
   }
 
   /// Sets a deadline: requests a stop with a DeadlineExceededError after `timeout` (0 or less: at
@@ -362,7 +371,7 @@ class Coordinator {
   /// on for at most `grace_period`. See allstop_join for the statuses.
   [[nodiscard]] allstop_status Join(Milliseconds grace_period = std::chrono::minutes(2),
                                     bool ignore_live_threads = false) const noexcept {
-    return allstop_join(&handle_, (std::max)(0.0, grace_period.count()),
+    return allstop_join(&handle_, view::NotNegative(grace_period),
                         ignore_live_threads ? ALLSTOP_JOIN_IGNORE_LIVE_THREADS : 0);
   }
 

@@ -46,8 +46,7 @@ class Deadline {
 
 inline Deadline Coordinator::StopAfter(Milliseconds timeout) const noexcept {
   allstop_deadline* deadline = nullptr;
-  const double ms = timeout.count();
-  allstop_stop_after(&handle_, ms < 0 ? 0.0 : ms, &deadline);  // NaN is refused there
+  allstop_stop_after(&handle_, view::NotNegative(timeout), &deadline);
   return Deadline(*this, deadline);
 }
 

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_bounded_queue.hpp>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <thread>
@@ -234,6 +236,17 @@ TEST(LibraryTest, IdsAreNeverGivenTwice) {
   EXPECT_FALSE(first.empty());
   EXPECT_NE(first, second);
   EXPECT_EQ(allstop_new_id(coord.handle(), one, 3), 0u) << "it does not fit";
+}
+
+TEST(LibraryTest, ATimeThatIsNotANumberIsRefusedAsInC) {
+  const Milliseconds nan(std::nan(""));
+  const Coordinator coord = Coordinator::Create();
+  EXPECT_EQ(coord.Join(nan), ALLSTOP_INVALID_ARGUMENT);
+  Item item;
+  EXPECT_EQ(BoundedQueue(coord, 1).Dequeue(item, nan), ALLSTOP_INVALID_ARGUMENT);
+  coord.RequestStop();
+  EXPECT_FALSE(coord.WaitForStop(nan));
+  EXPECT_TRUE(coord.WaitForStop(Milliseconds(-1)));
 }
 
 }  // namespace
