@@ -85,7 +85,8 @@ static inline int allstop_should_stop(const allstop_coordinator *coord) {
  * @retval ALLSTOP_FAILED_PRECONDITION a join has completed, so `error` would reach nobody.
  *   Nothing was changed: handle the error yourself.
  * @retval ALLSTOP_INVALID_ARGUMENT `error->size` is too small: probably it was not set
- * @retval ALLSTOP_RESOURCE_EXHAUSTED no memory for the record; nothing was changed
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED no memory for the record; nothing was changed, but
+ *   some of the children may be stopped
  */
 static inline allstop_status allstop_request_stop(const allstop_coordinator *coord,
                                                   const allstop_error *error) {

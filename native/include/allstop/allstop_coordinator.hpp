@@ -260,7 +260,8 @@ class Coordinator {
   /// @retval ALLSTOP_OK
   /// @retval ALLSTOP_FAILED_PRECONDITION a join has completed, so `error` would reach nobody.
   ///   Nothing was changed: handle the error yourself.
-  /// @retval ALLSTOP_RESOURCE_EXHAUSTED no memory for the record; nothing was changed
+  /// @retval ALLSTOP_RESOURCE_EXHAUSTED no memory for the record; nothing was changed, but
+  ///   some of the children may be stopped
   allstop_status RequestStop() const noexcept { return allstop_request_stop(&handle_, nullptr); }
   [[nodiscard]] allstop_status RequestStop(const Error& error) const noexcept {
     return allstop_request_stop(&handle_, view::ErrorView(error).get());
