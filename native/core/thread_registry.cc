@@ -195,12 +195,15 @@ std::vector<LeftBehindThread> ThreadRegistry::LeftBehind() const {
 void ThreadRegistry::Unindex(const Entry& entry) {
   if (!entry.info.is_os_thread) return;
   const auto found = by_os_thread_.find(entry.info.thread_id);
-  if (found == by_os_thread_.end() || found->second != entry.info.id) return;
-  if (entry.entered_over != 0 && Find(entry.entered_over)) {
-    found->second = entry.entered_over;
-  } else {
-    by_os_thread_.erase(found);
+  if (found == by_os_thread_.end()) return;
+  std::uint64_t* link = &found->second;
+  while (*link != entry.info.id) {
+    const auto over = Find(*link);
+    if (!over) return;
+    link = &over->entered_over;
   }
+  *link = entry.entered_over;
+  if (found->second == 0) by_os_thread_.erase(found);
 }
 
 }  // namespace allstop::core

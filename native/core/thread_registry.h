@@ -123,7 +123,7 @@ class ThreadRegistry {
  private:
   void Erase(std::uint64_t id);
   void LimitLeftBehind();
-  // The thread that `entry` has entered over, if it has not ended, is its OS thread's again.
+  // Takes the entry out of the entries of its OS thread, which are a list by `entered_over`.
   void Unindex(const Entry& entry);
 
   std::uint64_t next_id_ = 1;

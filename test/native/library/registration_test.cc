@@ -76,6 +76,20 @@ TEST(RegistrationTest, AThreadOfThePoolKeepsNoNameOfAnEarlierWork) {
   EXPECT_NE(RecordOf(coord).thread, "hash");
 }
 
+TEST(RegistrationTest, AThreadHasItsNameAgainInWhateverOrderNestedWorkEnds) {
+  const Coordinator coord = Coordinator::Create();
+  Registration outer(coord, "outer");
+  outer.Enter();
+  Registration middle(coord, "middle");
+  middle.Enter();
+  Registration inner(coord, "inner");
+  inner.Enter();
+  middle = Registration();
+  inner = Registration();
+  coord.RequestStop();
+  EXPECT_EQ(RecordOf(coord).thread, "outer");
+}
+
 TEST(RegistrationTest, WorkThatFailsStopsEverybodyAndSaysWhy) {
   const Coordinator coord = Coordinator::Create();
   Thread other(coord, "other", [](const Coordinator& own) { own.WaitForStop(); });
