@@ -240,6 +240,7 @@ void Coordinator::Settle(std::shared_ptr<StopRecord> record, Effects& effects) {
   if (record) {
     record->generation = old->generation;
     suppressed_.reserve(suppressed_.size() + 2);
+    replaced_id_.reserve(old->id.size());
   }
   for (Join* join : joins_) {
     effects.on_join_progress.emplace_back();
@@ -392,7 +393,7 @@ bool Coordinator::IsEcho(const StopRequest& request) const {
     return std::find(ids.begin(), ids.end(), id) != ids.end();
   };
   if (record_ && contains(request.echo_ids, record_->id)) return true;
-  if (record_ && contains(request.echo_ids, replaced_id_)) return true;
+  if (!replaced_id_.empty() && contains(request.echo_ids, replaced_id_)) return true;
   if (!seldom_) return false;
   return std::any_of(request.abort_echo_ids.begin(), request.abort_echo_ids.end(),
                      [&](const std::string& id) { return contains(seldom_->past_ids, id); });

@@ -114,6 +114,14 @@ TEST(AnswerTest, TheLosersErrorIsAnEchoWhenItComesBack) {
   EXPECT_EQ(coordinator->View().suppressed_count, 1u);
 }
 
+TEST(AnswerTest, WithoutOneAnErrorThatNamesNoStopIsNoEcho) {
+  const auto coordinator = MakeProvisional();
+  coordinator->RequestStop(Plain());
+  StopRequest late = Failure();
+  late.echo_ids.emplace_back();
+  EXPECT_EQ(coordinator->RequestStop(late), StopOutcome::kSuppressed);
+}
+
 TEST(AnswerTest, JoinsWaitForIt) {
   const auto coordinator = MakeProvisional();
   const auto observer = std::make_shared<Counter>();

@@ -206,6 +206,7 @@ TEST(OutOfMemoryTest, AnAnswerIsTakenOrNot) {
         EXPECT_EQ(view.record->error, threw ? own.error : winner.error);
         EXPECT_EQ(view.suppressed_count, threw ? 0u : 1u);
         EXPECT_EQ(left, threw ? std::numeric_limits<double>::infinity() : 0);
+        EXPECT_EQ(audience->child->View().record->error, threw ? own.error : winner.error);
       });
 }
 
