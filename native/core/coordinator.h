@@ -269,6 +269,9 @@ class Coordinator : public ForeignReferences<Coordinator> {
 
   // The caller of any method below must hold mutex_, except of those that take it themselves.
   StopOutcome Decide(const StopRequest& request, Effects& effects);
+  void DecideForEnd(const StopRequest& request, Effects& effects) noexcept;  // of a thread
+  // Whether another environment will say why the JavaScript thread died: see EndThreadsOwnedBy.
+  bool LeaveToObserver(const Departure& departure);
   void Latch(std::shared_ptr<const StopRecord> record, Stopped& stopped, Effects& effects);
   static std::shared_ptr<StopRecord> NewRecord();
   void PrepareRecord() noexcept;

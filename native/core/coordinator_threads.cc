@@ -2,6 +2,8 @@
 // cited here are listed at the top of coordinator.cc.
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <new>
 #include <utility>
 
 #include "coordinator.h"
@@ -17,10 +19,7 @@ std::uint64_t Coordinator::RegisterThread(NewThread thread) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = threads_.Add(std::move(thread));
   if (entry->info.alive) NoteThread(TimelineType::kThreadStarted, entry->info);
-  if (entry->info.kind == ThreadKind::kHook && record_) {
-    ThreadRegistry::PrepareRun(*entry);
-    BeginRun(*entry, record_);  // invariant 10
-  }
+  if (entry->info.kind == ThreadKind::kHook && record_) BeginRun(*entry, record_);  // invariant 10
   return entry->info.id;
 }
 
@@ -103,11 +102,21 @@ void Coordinator::EndThread(std::uint64_t id) {
   if (!entry) return;
   const bool was_alive = entry->info.alive;
   on_end = entry->on_end;
-  if (on_end && !record_ && entry->on_end_generation == generation_) Decide(*on_end, effects);
+  if (on_end && !record_ && entry->on_end_generation == generation_) {
+    DecideForEnd(*on_end, effects);
+  }
   if (was_alive) NoteThread(TimelineType::kEnded, entry->info);
   threads_.End(id, /*unobserved=*/false);
   ALLSTOP_FAULT_POINT(kThreadEnded);
   if (was_alive) Ended(*entry, effects);
+}
+
+// The thread ends also if there is no memory for the record: joins would wait for it for ever.
+void Coordinator::DecideForEnd(const StopRequest& request, Effects& effects) noexcept {
+  try {
+    Decide(request, effects);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Coordinator::Ended(ThreadRegistry::Entry& entry, Effects& effects) {
@@ -120,29 +129,35 @@ void Coordinator::Ended(ThreadRegistry::Entry& entry, Effects& effects) {
 }
 
 void Coordinator::EndThreadsOwnedBy(const Departure& departure) {
-  const auto request = std::make_shared<const StopRequest>(departure.request);
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto entries = threads_.OwnedBy(departure.owner);
-  const bool any_alive = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
-    return entry->info.alive && !entry->forgotten && entry->info.kind != ThreadKind::kHook;
+  bool any_alive = false;
+  threads_.EachOwnedBy(departure.owner, [&](const ThreadRegistry::Entry& entry) {
+    const bool is_hook = entry.info.kind == ThreadKind::kHook;
+    any_alive = any_alive || (entry.info.alive && !entry.forgotten && !is_hook);
   });
-  if (any_alive && !record_) {
-    const auto observed = threads_.OfWorker(departure.thread_id, departure.owner);
-    if (observed && !departure.is_cause_known) {
-      observed->on_end = request;
-      observed->on_end_generation = generation_;
-    } else {
-      // The stop comes before the threads end, so that a join which waits for them has its error.
-      Decide(*request, effects);
-    }
+  // The stop comes before the threads end, so that a join which waits for them has its error.
+  if (any_alive && !record_ && !LeaveToObserver(departure)) {
+    DecideForEnd(departure.request, effects);
   }
-  for (const auto& entry : entries) {
-    const bool was_alive = entry->info.alive;
-    if (was_alive) NoteThread(TimelineType::kEnded, entry->info, /*unobserved=*/true);
-    threads_.End(entry->info.id, /*unobserved=*/true);
-    if (was_alive) Ended(*entry, effects);
+  threads_.EachOwnedBy(departure.owner, [&](ThreadRegistry::Entry& entry) {
+    const bool was_alive = entry.info.alive;
+    if (was_alive) NoteThread(TimelineType::kEnded, entry.info, /*unobserved=*/true);
+    threads_.End(entry.info.id, /*unobserved=*/true);
+    if (was_alive) Ended(entry, effects);
+  });
+}
+
+bool Coordinator::LeaveToObserver(const Departure& departure) {
+  const auto observed = threads_.OfWorker(departure.thread_id, departure.owner);
+  if (!observed || departure.is_cause_known) return false;
+  try {
+    observed->on_end = std::make_shared<const StopRequest>(departure.request);
+  } catch (const std::bad_alloc&) {
+    return false;
   }
+  observed->on_end_generation = generation_;
+  return true;
 }
 
 std::vector<ThreadInfo> Coordinator::LiveThreads() const {

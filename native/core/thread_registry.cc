@@ -28,6 +28,7 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Add(NewThread thread) {
   Starts(entry->info);
   entry->owner = thread.owner;
   if (thread.kind == ThreadKind::kHook) {
+    PrepareRun(*entry);
     if (!hooks_) hooks_ = std::make_unique<Entries>();
     hooks_->emplace_hint(hooks_->end(), entry->info.id, entry);
   }
@@ -170,17 +171,6 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::OfWorker(std::uint64_t th
     }
   }
   return nullptr;
-}
-
-std::vector<std::shared_ptr<ThreadRegistry::Entry>> ThreadRegistry::OwnedBy(
-    std::uint64_t owner) const {
-  std::vector<std::shared_ptr<Entry>> entries;
-  for (const Entries* of : {&live_, &left_behind_}) {
-    for (const auto& [id, entry] : *of) {
-      if (entry->owner == owner) entries.push_back(entry);
-    }
-  }
-  return entries;
 }
 
 std::vector<LeftBehindThread> ThreadRegistry::LeftBehind() const {

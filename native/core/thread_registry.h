@@ -98,7 +98,7 @@ class ThreadRegistry {
   void Unlist(Entry& entry, Join* join);
   // The hooks, in the order of their registration.
   const Entries& hooks() const;
-  // Allocates what EndRun needs. Call it before Start.
+  // Allocates what EndRun needs. Call it before Start; Add has done it for the first run.
   static void PrepareRun(Entry& hook);
   // The hook has ended, is listed in ended(), and stays registered for the next stop.
   void EndRun(Entry& hook);
@@ -112,7 +112,16 @@ class ThreadRegistry {
   // The native thread that has entered with this OS thread id, or null.
   std::shared_ptr<Entry> OnOsThread(std::uint64_t os_thread_id) const;
   std::vector<std::shared_ptr<Entry>> Live() const;  // all that are not forgotten, by id
-  std::vector<std::shared_ptr<Entry>> OwnedBy(std::uint64_t owner) const;  // with forgotten ones
+  // Calls `visit(Entry&)` for each entry of `owner`, with forgotten ones. It may End that entry.
+  template <typename Visit>
+  void EachOwnedBy(std::uint64_t owner, Visit visit) {
+    for (Entries* of : {&live_, &left_behind_}) {
+      for (auto at = of->begin(); at != of->end();) {
+        const std::shared_ptr<Entry> entry = (at++)->second;
+        if (entry->owner == owner) visit(*entry);
+      }
+    }
+  }
   // The live, registered entry of the JavaScript worker with this threadId that an environment
   // other than `owner` watches; null if there is none.
   std::shared_ptr<Entry> OfWorker(std::uint64_t thread_id, std::uint64_t owner) const;

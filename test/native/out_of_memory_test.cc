@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "abi/table.h"
@@ -221,6 +222,65 @@ TEST(OutOfMemoryTest, TheEndOfAThreadNeedsNoMemory) {
                        EXPECT_EQ(audience->coordinator->JoinRemainingMs(*audience->join, 0), 0);
                        EXPECT_EQ(audience->listener->progress, 1);
                      });
+}
+
+// A worker that dies with threads that nobody watches any more: its stop may be lost, its threads
+// and those that it watched are not waited for.
+TEST(OutOfMemoryTest, TheEndOfAnEnvironmentEndsItsThreads) {
+  for (const bool is_watched : {false, true}) {
+    std::unique_ptr<Audience> audience;
+    std::uint64_t worker = 0;
+    std::shared_ptr<Join> join;
+    Coordinator::Departure departure;
+    departure.owner = 1;
+    departure.thread_id = 7;
+    departure.request = test::FailureOfThread();
+    FailEachAllocation(
+        [&] {
+          audience = std::make_unique<Audience>();
+          Coordinator& coordinator = *audience->coordinator;
+          coordinator.EndThread(audience->thread);
+          NewThread task = test::Thread("task");
+          task.owner = 1;
+          coordinator.RegisterThread(task);
+          NewThread watched = test::Thread("worker", ThreadKind::kWorker);
+          watched.has_thread_id = is_watched;
+          watched.thread_id = 7;
+          worker = coordinator.RegisterThread(watched);
+          join = coordinator.BeginJoin({});
+        },
+        [&] {
+          audience->coordinator->EndThreadsOwnedBy(departure);
+          audience->coordinator->EndThread(worker);
+          if (allocations_left == 0) throw std::bad_alloc();  // one may have failed: go on
+        },
+        [&](bool threw) {
+          EXPECT_TRUE(audience->coordinator->LiveThreads().empty());
+          EXPECT_EQ(audience->coordinator->JoinRemainingMs(*join, 1e9), 0);
+          if (!threw) audience->ExpectStopped();
+          audience->coordinator->AbandonJoin(*join);
+        });
+  }
+}
+
+TEST(OutOfMemoryTest, AHookIsRegisteredForTheStopThatIsThereOrNot) {
+  std::shared_ptr<Coordinator> coordinator;
+  FailEachAllocation(
+      [&] {
+        coordinator = MakeCoordinator();
+        coordinator->RequestStop(Plain());
+      },
+      [&] {
+        NewThread hook = test::UnstartedThread("a hook whose name needs memory of its own");
+        hook.kind = ThreadKind::kHook;
+        coordinator->RegisterThread(std::move(hook));
+      },
+      [&](bool threw) {
+        EXPECT_EQ(coordinator->LiveThreads().size(), threw ? 0u : 1u);
+        coordinator->ClearStop();
+        coordinator->RequestStop(Plain());
+        EXPECT_EQ(coordinator->LiveThreads().size(), threw ? 0u : 1u);
+      });
 }
 
 TEST(OutOfMemoryTest, AClearIsDoneOrNotBegun) {

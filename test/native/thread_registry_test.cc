@@ -222,11 +222,16 @@ TEST(ThreadRegistryTest, WhoseObserverIsGoneIsFoundByTheObserver) {
     thread.owner = owner;
     threads.Add(thread);
   }
-  EXPECT_EQ(NamesOf(threads.OwnedBy(1)), (Strings{"of 1", "of 1"}));
-  threads.Forget(*threads.OwnedBy(1)[1], {});
-  EXPECT_EQ(NamesOf(threads.OwnedBy(1)), (Strings{"of 1", "of 1"})) << "one is left behind";
-  EXPECT_EQ(NamesOf(threads.OwnedBy(2)), Strings{"of 2"});
-  EXPECT_TRUE(threads.OwnedBy(3).empty());
+  const auto owned_by = [&](std::uint64_t owner) {
+    Strings names;
+    threads.EachOwnedBy(owner, [&](const auto& entry) { names.push_back(entry.info.name); });
+    return names;
+  };
+  EXPECT_EQ(owned_by(1), (Strings{"of 1", "of 1"}));
+  threads.Forget(*threads.Find(3), {});
+  EXPECT_EQ(owned_by(1), (Strings{"of 1", "of 1"})) << "one is left behind";
+  EXPECT_EQ(owned_by(2), Strings{"of 2"});
+  EXPECT_TRUE(owned_by(3).empty());
 }
 
 }  // namespace
