@@ -1,10 +1,14 @@
 #include "convert.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "../abi/table.h"
+#include "../core/errno_name.h"
 
 namespace allstop::binding {
 namespace {
@@ -38,6 +42,22 @@ struct Capsule {
 };
 
 }  // namespace
+
+Napi::Error ErrorOf(Napi::Env env, const std::exception& exception) {
+  Napi::Error error = Napi::Error::New(env, std::string("allstop: ") + exception.what());
+  int number = 0;
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) number = ENOMEM;
+  if (const auto* failure = dynamic_cast<const std::system_error*>(&exception)) {
+    number = failure->code().default_error_condition().value();
+  }
+  const std::string code = core::ErrnoName(number);
+  if (!code.empty()) {
+    const auto object = error.Value().As<Napi::Object>();
+    Define(object, "code", code);
+    Define(object, "errno", -number);
+  }
+  return error;
+}
 
 std::string InternalError(const std::string& what) {
   return "Internal error of allstop, please report it: " + what;

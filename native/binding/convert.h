@@ -62,6 +62,10 @@ Napi::Array ToJsArray(Napi::Env env, const Items& items) {
   return array;
 }
 
+// The JavaScript error of an exception of this addon. One of the system has `code` and `errno`, as
+// Node's have: whoever starts threads may wait until there are some again.
+Napi::Error ErrorOf(Napi::Env env, const std::exception& exception);
+
 // Calls `body`. A C++ exception becomes a JavaScript error; a Napi::Error is one already.
 template <typename Body>
 Napi::Value ExceptionsToJs(Napi::Env env, Body body) {
@@ -70,7 +74,7 @@ Napi::Value ExceptionsToJs(Napi::Env env, Body body) {
   } catch (const Napi::Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Napi::Error::New(env, std::string("allstop: ") + error.what());
+    throw ErrorOf(env, error);
   }
 }
 
