@@ -94,7 +94,7 @@ export function blockOutput(): void {
   }
 }
 
-function isPipe(descriptor: number): boolean {
+export function isPipe(descriptor: number): boolean {
   try {
     const about = fstatSync(descriptor);
     return about.isFIFO() || about.isSocket();
@@ -103,14 +103,24 @@ function isPipe(descriptor: number): boolean {
   }
 }
 
-/** The descriptor does not block: the processes that have inherited it share that. */
-function writeAll(descriptor: number, bytes: Uint8Array): void {
+/**
+ * The descriptor does not block: the processes that have inherited it share that.
+ *
+ * @throws the error of the system: EAGAIN, if nothing is taken for `patienceMs`
+ */
+export function writeAll(
+  descriptor: number,
+  bytes: Uint8Array,
+  patienceMs: number = Number.POSITIVE_INFINITY,
+): void {
   let rest = bytes;
+  let takenAt = performance.now();
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(descriptor, rest));
+      takenAt = performance.now();
     } catch (error) {
-      if (codeOf(error) !== 'EAGAIN') throw error;
+      if (codeOf(error) !== 'EAGAIN' || performance.now() - takenAt > patienceMs) throw error;
       binding().awaitWritable(descriptor);
     }
   }

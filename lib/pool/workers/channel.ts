@@ -20,6 +20,7 @@ import { type FromWorker, isFromWorker, type ToWorker } from '../worker/messages
 import type { ModuleHooks } from '../worker/module.ts';
 import { CLAIMS, type WorkerSettings } from '../worker/protocol.ts';
 import type { Movable } from '../worker/transfer.ts';
+import { writeAllAtExit } from './whole-output.ts';
 
 // Writes what a worker thread has written to stdout and stderr to this thread's own, in the order
 // in which it was written, and before anything that the worker has sent later is read.
@@ -91,6 +92,7 @@ function write(
   onWritten: () => void,
 ): void {
   const stream = descriptor === 1 ? process.stdout : process.stderr;
+  writeAllAtExit(descriptor);
   const isText = chunks.every((chunk) => typeof chunk === 'string');
   const all = isText ? chunks.join('') : Buffer.concat(chunks.map((chunk) => Buffer.from(chunk)));
   stream.once('error', nothing);

@@ -1,6 +1,6 @@
 /** What functions print reaches the reader of the program, however their workers and it end. */
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -11,14 +11,15 @@ const LINES = 1_000;
 
 describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
   /** `spawn` gives the program sockets: they take some hundred small writes, and no more. */
-  function start(way: string): { child: ChildProcess; printed: () => string[] } {
-    const args = [program, isolation, way, String(LINES)];
+  function start(way: string, lines = LINES) {
+    const args = [program, isolation, way, String(lines)];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     onTestFinished(() => void child.kill('SIGKILL'));
     let text = '';
-    if (way !== 'unread') child.stdout?.on('data', (more) => (text += more));
+    const read = (): unknown => child.stdout?.on('data', (more) => (text += more));
+    if (!way.startsWith('unread')) read();
     if (way === 'later') child.stderr?.on('data', (more) => (text += more));
-    return { child, printed: () => text.split('\n').slice(0, -1) };
+    return { child, read, printed: () => text.split('\n').slice(0, -1) };
   }
   const wanted = (...names: [who: string, many: number][]): string[] =>
     names.flatMap(([who, many]) => Array.from({ length: many }, (_, line) => `${who} ${line}`));
@@ -40,6 +41,17 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     const [code] = await once(child, 'close');
     expect(printed().toSorted()).toEqual(ofAll);
     expect(code).toBe(0);
+  });
+
+  // A process of a worker waits for the reader itself.
+  it.runIf(isolation === 'thread')('process.exit() writes what nobody has read yet', async () => {
+    const many = 20 * LINES; // more than a pipe takes
+    const { child, read, printed } = start('unread exit', many);
+    const [exits] = await once(child.stderr as NodeJS.ReadableStream, 'data');
+    expect(String(exits)).toBe('exits\n');
+    read();
+    await once(child, 'close');
+    expect(printed().toSorted()).toEqual(wanted(['w0', many], ['w1', many]).toSorted());
   });
 
   it('loses no line of a worker that dies of an error, and shows the error', async () => {
@@ -72,12 +84,11 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
   });
 
   it.runIf(isolation === 'thread')('close does not wait for ever for a reader', async () => {
-    const { child } = start('unread');
+    const { child, read, printed } = start('unread');
     const [closed] = await once(child.stderr as NodeJS.ReadableStream, 'data');
     expect(String(closed)).toBe('closed\n');
-    let text = '';
-    child.stdout?.on('data', (more) => (text += more));
+    read();
     await once(child, 'close');
-    expect(text.split('\n').slice(0, -1).toSorted()).toEqual(ofAll);
+    expect(printed().toSorted()).toEqual(ofAll);
   });
 });
