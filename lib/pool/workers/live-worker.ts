@@ -315,6 +315,8 @@ export class LiveWorker implements Taker {
         this.#host.ended(call, { state: 'failed', value });
       }
     }
+    // It is replaced when these have ended: those that wait to be told would wait for ever.
+    if (this.#runsMany && this.isSpent) this.post({ kind: 'leave' });
     this.watch();
   }
 

@@ -58,6 +58,12 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     },
   );
 
+  it('leaving aborts in a worker that runs as many functions as it may', async () => {
+    const cluster = await start({ concurrency: 2, recycle: { tasks: 1 } });
+    const waits = Array.from({ length: 3 }, () => cluster.run('waitsToLeave'));
+    expect(await Promise.all(waits)).toEqual(['told', 'told', 'told']);
+  });
+
   it.runIf(isolation === 'process')('leaving aborts at SIGTERM of the worker', async () => {
     const cluster = await start({});
     const pid: any = await cluster.run('pid');
