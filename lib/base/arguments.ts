@@ -310,9 +310,9 @@ export function illegalConstructor(how: string): TypeError {
   return Object.assign(error, { code: 'ERR_ILLEGAL_CONSTRUCTOR' });
 }
 
-/** Checks an AbortSignal by its shape, as Node does: those of other realms and polyfills pass. */
-export function checkSignal(name: string, value: unknown): asserts value is AbortSignal {
-  const isSignal = holds(
+/** By its shape, as Node does: those of other realms and polyfills are AbortSignals, too. */
+export function isSignal(value: unknown): value is AbortSignal {
+  return holds(
     () =>
       typeof value === 'object' &&
       value !== null &&
@@ -322,5 +322,8 @@ export function checkSignal(name: string, value: unknown): asserts value is Abor
       'removeEventListener' in value &&
       typeof value.removeEventListener === 'function',
   );
-  if (!isSignal) throw invalidType(name, 'an instance of AbortSignal', value);
+}
+
+export function checkSignal(name: string, value: unknown): asserts value is AbortSignal {
+  if (!isSignal(value)) throw invalidType(name, 'an instance of AbortSignal', value);
 }

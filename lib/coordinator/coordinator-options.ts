@@ -93,7 +93,7 @@ export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
 export const DEFAULT_GRACE_PERIOD_MS = 120_000;
 
 /** Whether `value` is Error or a class that extends it, of this or another realm. */
-const isErrorClass = (value: unknown): value is ErrorClass =>
+export const isErrorClass = (value: unknown): value is ErrorClass =>
   holds(() => {
     if (typeof value !== 'function') return false;
     const { name, prototype } = value as ErrorClass;
@@ -101,9 +101,12 @@ const isErrorClass = (value: unknown): value is ErrorClass =>
   });
 
 /** Checks error types. @returns them as strings, which other threads and native code can compare */
-export function checkErrorTypes(name: string, errors: Iterable<ErrorClass | string>): string[] {
-  if (!isIterable(errors))
-    throw invalidType(name, 'an array, or another iterable, of error classes and strings', errors);
+export function checkErrorTypes(name: string, errors: unknown): string[] {
+  if (!isIterable(errors)) {
+    const remedy = isErrorClass(errors) ? `write [${nameOf(errors)}]` : undefined;
+    const expected = 'an array, or another iterable, of error classes and strings';
+    throw invalidType(name, expected, errors, remedy);
+  }
   return Array.from(errors, (error) => {
     if (typeof error === 'string' && error !== '') return error;
     const className = isErrorClass(error) ? nameOf(error) : undefined;

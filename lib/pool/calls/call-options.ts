@@ -21,7 +21,7 @@ import {
   unchecked,
 } from '../../base/arguments.ts';
 import { isOfType } from '../../base/thrown-value.ts';
-import { checkErrorTypes, type ErrorClass } from '../../coordinator/coordinator-options.ts';
+import { checkErrorTypes, isErrorClass } from '../../coordinator/coordinator-options.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { activeContext } from '../../telemetry/spans.ts';
 import type { CallTerms, RetryRule } from '../queue/call.ts';
@@ -154,7 +154,8 @@ function retryRuleOf({
     );
   }
   const retryDelayMs = given ?? 0;
-  const isNamed = typeof retryOn === 'function' ? retryOn : named(retryOn);
+  const isRule = typeof retryOn === 'function' && !isErrorClass(retryOn);
+  const isNamed = isRule ? retryOn : named(retryOn);
   return inThisContext((error, attempt) => {
     const again: unknown = isNamed(error, attempt);
     checkBoolean('options.retryOn(error, attempt)', again);
@@ -165,7 +166,7 @@ function retryRuleOf({
   });
 }
 
-function named(given: Iterable<ErrorClass | string>): (error: unknown) => boolean {
+function named(given: unknown): (error: unknown) => boolean {
   const names = checkErrorTypes('options.retryOn', given);
   return (error) => isOfType(error, names);
 }

@@ -1,7 +1,7 @@
 /** Checks and copies the arguments of a call before it is queued. */
 
 import { isSharedArrayBuffer, isTypedArray } from 'node:util/types';
-import { invalidType } from '../../base/arguments.ts';
+import { invalidType, isSignal } from '../../base/arguments.ts';
 import { attempt } from '../../base/thrown-value.ts';
 import { bufferOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
@@ -229,8 +229,8 @@ function refuseSignals(args: readonly unknown[]): void {
   for (const [index, value] of args.entries()) {
     if (typeof value !== 'object' || value === null) continue;
     const signal = attempt(() => Object.getOwnPropertyDescriptor(value, 'signal'));
-    const inside = signal?.value instanceof AbortSignal;
-    if (!inside && !(value instanceof AbortSignal)) continue;
+    const inside = isSignal(signal?.value);
+    if (!inside && !isSignal(value)) continue;
     throw new InvalidArgumentError(
       `args[${index}]${inside ? '.signal' : ''} is an AbortSignal, which cannot be an argument: give it as an option of the call, { signal }. In the function currentCall().signal aborts`,
     );

@@ -22,7 +22,10 @@ export const PASS_A_NAME = 'pass the name of a function that the module exports'
 export function checkModule(module: unknown, name = 'options.module'): URL {
   if (module instanceof URL) return moduleFile(module);
   const shown = inspect(typeof module === 'string' && module !== '' ? module : './tasks.mjs');
-  const remedy = `write new URL(${shown}, import.meta.url), or in CommonJS pathToFileURL(require.resolve(${shown}))`;
+  const isUrl = shown.startsWith("'file:");
+  const remedy = isUrl
+    ? `write new URL(${shown})`
+    : `write new URL(${shown}, import.meta.url), or in CommonJS pathToFileURL(require.resolve(${shown}))`;
   throw invalidType(name, 'an instance of URL', module, remedy);
 }
 

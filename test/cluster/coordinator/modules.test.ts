@@ -49,6 +49,12 @@ describe('options.module', () => {
         `: write new URL('${path}', import.meta.url), or in CommonJS pathToFileURL(require.resolve('${path}'))`,
       );
     });
+
+    it('that is the text of a URL is refused, with what to write', () => {
+      const text = 'file:///tasks.mjs';
+      const wrong = (): unknown => make({ module: text } as never);
+      expect(wrong).toThrow(`: write new URL('${text}')`);
+    });
   });
 });
 

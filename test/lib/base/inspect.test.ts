@@ -37,7 +37,7 @@ describe('util.inspect', () => {
       "Coordinator 'app' { stopped: Error: disk, 0 threads }",
     );
     expect(shown(new Error('\u001b[31mred'))).toBe(
-      String.raw`Coordinator 'app' { stopped: Error: \u001b[31mred, 0 threads }`,
+      String.raw`Coordinator 'app' { stopped: Error: \x1b[31mred, 0 threads }`,
     );
     expect(shown(new Error('x'.repeat(100_000))).length).toBeLessThan(200);
     expect(shown('no\nerror')).toBe(

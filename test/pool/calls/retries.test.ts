@@ -130,6 +130,10 @@ describeKinds(kinds, (kind) => {
       await expect(cluster.run('fail', ['x'], { retryOn: promise })).rejects.toThrow(
         /options.retryOn\(error, attempt\).* boolean. Received an instance of Promise/,
       );
+      const inNoList = { retryOn: RangeError as never };
+      await expect(cluster.run('fail', ['x'], inNoList)).rejects.toThrow(
+        /options.retryOn.* must be an array, .*: write \[RangeError\]/,
+      );
       for (const delay of [Number.NaN, -1, Number.POSITIVE_INFINITY]) {
         const call = cluster.run('fail', ['x'], { retryOn: again, retryDelayMs: () => delay });
         await expect(call).rejects.toThrow('"options.retryDelayMs(attempt)" is out of range');

@@ -54,9 +54,16 @@ describeKinds(kinds, (kind) => {
   it('an AbortSignal is refused by name, and told where it belongs', async () => {
     const cluster = start();
     const { signal } = new AbortController();
+    class OfAPolyfill {
+      aborted = false;
+      addEventListener(): void {}
+      removeEventListener(): void {}
+    }
     for (const [value, name] of [
       [signal, 'args[0]'],
       [{ url: 'x', signal }, 'args[0].signal'],
+      [new OfAPolyfill(), 'args[0]'],
+      [{ signal: new OfAPolyfill() }, 'args[0].signal'],
     ] as const) {
       const error = await errorOf(cluster.run('echo', [value]));
       expect(error).toBeInstanceOf(InvalidArgumentError);
