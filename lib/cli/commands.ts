@@ -42,7 +42,7 @@ function makeWithParents(folder: string): string[] {
 }
 
 /**
- * Makes the folder, if there is none. @returns the folders that were made
+ * Makes `folder` with its parents, as far as they do not exist. @returns the folders that were made
  *
  * @throws CommandError: it is not empty, or cannot be made
  */

@@ -13,8 +13,8 @@ import { codeOf } from '../../base/thrown-value.ts';
 import { binding } from '../../native/native.ts';
 import type { FromWorker } from './messages.ts';
 
-type Done = (error?: Error | null) => void;
-type Chunk = { readonly chunk: string | Uint8Array; readonly encoding: BufferEncoding };
+export type Done = (error?: Error | null) => void;
+export type Chunk = { readonly chunk: string | Uint8Array; readonly encoding: BufferEncoding };
 type Stream = Writable & { readonly fd?: number };
 type Write = (chunk: string | Uint8Array, encoding: BufferEncoding, done: Done) => boolean;
 
@@ -71,6 +71,14 @@ export function postOutput(post: (message: FromWorker) => void): (descriptor: nu
   };
 }
 
+export function bytesOf(chunks: readonly Chunk[]): Buffer {
+  return Buffer.concat(
+    chunks.map(({ chunk, encoding }) =>
+      typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk,
+    ),
+  );
+}
+
 /** Processes: a write to a pipe or socket blocks until it is done, as to a file or terminal. */
 export function blockOutput(): void {
   if (process.platform === 'win32') return; // they block there
@@ -86,10 +94,7 @@ export function blockOutput(): void {
       done();
     };
     stream._writev = (chunks: readonly Chunk[], done) => {
-      const bytes = chunks.map(({ chunk, encoding }) =>
-        typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk,
-      );
-      stream._write(Buffer.concat(bytes), 'buffer' as BufferEncoding, done);
+      stream._write(bytesOf(chunks), 'buffer' as BufferEncoding, done);
     };
   }
 }

@@ -7,10 +7,8 @@
 import type { Writable } from 'node:stream';
 import { workerThreads } from '../../base/builtins.ts';
 import { attempt } from '../../base/thrown-value.ts';
-import { isPipe, writeAll } from '../worker/output.ts';
+import { bytesOf, type Chunk, type Done, isPipe, writeAll } from '../worker/output.ts';
 
-type Chunk = { readonly chunk: string | Uint8Array; readonly encoding: BufferEncoding };
-type Done = (error?: Error | null) => void;
 type Outlet = Writable & {
   /** What waits until the system has taken what was written before. */
   readonly writableBuffer?: readonly Chunk[];
@@ -23,14 +21,6 @@ const seen = Symbol.for('allstop.wholeOutput');
 
 /** So long the exit waits for a reader that takes nothing. */
 const PATIENCE_MS = 5_000;
-
-function bytesOf(chunks: readonly Chunk[]): Buffer {
-  return Buffer.concat(
-    chunks.map(({ chunk, encoding }) =>
-      typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk,
-    ),
-  );
-}
 
 /** Sees to one of the two streams, once. */
 export function writeAllAtExit(descriptor: number): void {
