@@ -360,7 +360,7 @@ describe('the threads', () => {
     expect(runner.createThreads()).toHaveLength(2);
   });
 
-  it('gives no threads until the closeOp of the earlier ones has ended', async () => {
+  it('are not made again until the closeOp of the earlier ones has ended', async () => {
     const closing = gate();
     const goOn = gate();
     const closeOp = async (): Promise<void> => {
