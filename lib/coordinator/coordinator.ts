@@ -255,7 +255,7 @@ export class Coordinator implements AsyncDisposable {
       // Not a link that the end of `run` undoes: a thread left behind would keep the process alive.
       if (exitMs !== undefined)
         coord.#attachment.links.delete(exitAfterStop(coord.#attachment, exitMs, undefined));
-      return await runIn(coord, coord.#attachment, body);
+      return await runIn(coord, coord.#attachment, body, site);
     } finally {
       coord.#end();
     }

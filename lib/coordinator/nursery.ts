@@ -7,7 +7,7 @@ import type { Attachment } from './attachment.ts';
 import { callDeferred } from './hooks.ts';
 import { joinLast, refuseSelfJoin, untilIdle } from './join.ts';
 import { stopsOnUncaught } from './links.ts';
-import { report, requestPlainStop } from './requests.ts';
+import { END_OF_RUN, report, requestPlainStop } from './requests.ts';
 import { bodyRuns } from './threads/busy-workers.ts';
 import { failWith, PATIENCE_MS } from './unseen-errors.ts';
 
@@ -17,6 +17,7 @@ import { failWith, PATIENCE_MS } from './unseen-errors.ts';
  * A body that returns: waits until no registered thread is alive, or until a stop is requested;
  * then requests a stop, and joins. A body that throws: requests a stop with that error, and joins.
  *
+ * @param site - where `run` was called
  * @returns what `body` returned; undefined if it threw the echo of a stop without an error
  * @throws (rejects) the first error: of the stop, else one that was reported after it, else the
  *   one that `body` threw, else what `join()` throws
@@ -25,8 +26,9 @@ export async function runIn<C, T>(
   coord: C,
   attachment: Attachment,
   body: (coord: C) => T | PromiseLike<T>,
+  site: string,
 ): Promise<T | undefined> {
-  const { value, failure } = await bodyEnded(coord, attachment, body);
+  const { value, failure } = await bodyEnded(coord, attachment, body, site);
   await endScope(attachment, failure);
   // Not if it failed: for a supervisor a signal's exit code is that of a good end.
   exitAsSignalled(attachment);
@@ -63,6 +65,7 @@ async function bodyEnded<C, T>(
   coord: C,
   attachment: Attachment,
   body: (coord: C) => T | PromiseLike<T>,
+  site: string,
 ): Promise<Ended<T>> {
   let value: T;
   try {
@@ -78,7 +81,7 @@ async function bodyEnded<C, T>(
     return isEcho ? {} : { failure: { error } };
   }
   await untilIdle(attachment);
-  requestPlainStop(attachment, { via: 'call' });
+  requestPlainStop(attachment, { via: 'call', stack: () => `${END_OF_RUN}\n${site}` });
   return { value };
 }
 

@@ -14,7 +14,7 @@ import { fieldOf } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
-import { reportBeside } from '../coordinator/requests.ts';
+import { END_OF_RUN, reportBeside } from '../coordinator/requests.ts';
 import { warn } from '../coordinator/words.ts';
 import {
   type AnyServer,
@@ -136,6 +136,7 @@ class Closing implements ServerClosing {
 
   async #run(drainMs: number): Promise<void> {
     if (this.#isDisposed) return;
+    if (this.#server.listening) this.#warnOfEndedRun();
     try {
       if (drainMs > 0 && this.#server.listening) {
         this.#phase = 'draining';
@@ -147,6 +148,18 @@ class Closing implements ServerClosing {
       this.#phase = 'open';
       if (this.#isDisposed) giveBack(this.#server, this);
     }
+  }
+
+  /** A server that nobody has used is closed since `run` had nothing to wait for: its body is too short. */
+  #warnOfEndedRun(): void {
+    const { stack = '' } = this.#coord.stopRecord?.requester ?? {};
+    if (!this.#connections.isUnused || !stack.startsWith(END_OF_RUN)) return;
+    warn(
+      'ServerClosedWarning',
+      'ALLSTOP_SERVER_CLOSED',
+      `The server '${this.#name}' listens, and is closed at once: the function of Coordinator.run() has returned, and run() waits for threads, not for servers`,
+      'Let the function end with `await coord.waitForStop()`',
+    );
   }
 
   /** Resolves after `ms`, or when the program has closed the server. */

@@ -126,6 +126,7 @@ export class Connections {
   readonly #whenEmpty = new Set<() => void>();
   readonly #stopListening: () => void;
   #closings = 0;
+  #isUnused = true;
 
   constructor(server: AnyServer) {
     this.#server = server;
@@ -142,6 +143,11 @@ export class Connections {
   /** Takes the listeners off the server. */
   forget(): void {
     this.#stopListening();
+  }
+
+  /** Whether no client has connected, as far as is known. */
+  get isUnused(): boolean {
+    return this.#isUnused;
   }
 
   get inFlight(): number {
@@ -256,6 +262,7 @@ export class Connections {
     const isNew = !this.#open.has(socket);
     this.#open.set(socket, use);
     if (!isNew) return;
+    this.#isUnused = false;
     socket.once('close', () => {
       this.#open.delete(socket);
       if (this.#open.size > 0) return;

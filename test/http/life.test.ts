@@ -34,6 +34,45 @@ async function busy(options: CloseOnStopOptions = {}) {
   return { ...served, coord, closing, answer, answered };
 }
 
+describe('a run whose function has returned', () => {
+  const codesOf = async (body: (coord: Coordinator) => unknown): Promise<unknown[]> => {
+    const warnings = await warningsDuring(async () => void (await Coordinator.run(body)));
+    return warnings.map((warning) => Reflect.get(warning, 'code'));
+  };
+
+  it('closes a server at once that nobody has used, and warns', async () => {
+    const codes = await codesOf(async (coord) => {
+      const served = await serve('http', (_, response) => response.end('foo'));
+      closeOnStop(served.server, coord);
+    });
+    expect(codes).toEqual(['ALLSTOP_SERVER_CLOSED']);
+  });
+
+  it('warns of a server that listens later, too', async () => {
+    const server = http.createServer();
+    const codes = await codesOf((coord) => {
+      closeOnStop(server, coord);
+      coord.onStop(async () => {
+        await once(server.listen(0, 'localhost'), 'listening');
+      });
+    });
+    expect([codes, server.listening]).toEqual([['ALLSTOP_SERVER_CLOSED'], false]);
+  });
+
+  it('warns of no server that was used, and of none that a stop has closed', async () => {
+    const codes = await codesOf(async (coord) => {
+      const served = await serve('http', (_, response) => response.end('foo'));
+      closeOnStop(served.server, coord);
+      await ask(served);
+    });
+    const others = await codesOf(async (coord) => {
+      closeOnStop((await serve('http', () => {})).server, coord);
+      coord.requestStop();
+    });
+    expect([codes, others]).toEqual([[], []]);
+  });
+});
+
 describe('the drain', () => {
   const health = (coord: Coordinator) => (_: unknown, response: ServerResponse) => {
     response.writeHead(coord.shouldStop() ? 503 : 200).end();

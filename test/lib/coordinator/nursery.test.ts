@@ -41,7 +41,9 @@ describe('a body that returns', () => {
   it('ends with a stop that the coordinator records, and is joined', async () => {
     const coord = await Coordinator.run((own) => own);
     expect([coord?.shouldStop(), coord?.joined]).toEqual([true, true]);
-    expect(coord?.stopRecord).toMatchObject({ kind: 'plain', requester: { via: 'call' } });
+    const stack = expect.stringMatching(/^ *at the end of Coordinator\.run: [^]*nursery\.test/);
+    expect(coord?.stopRecord).toMatchObject({ kind: 'plain', requester: { via: 'call', stack } });
+    expect(String(coord?.explain())).toContain('at the end of Coordinator.run');
   });
 
   it('waits no longer for threads once a stop is requested', async () => {
