@@ -166,7 +166,16 @@ function namesGiven(value: object, checks: Checks, where: string): readonly stri
   if (own?.every((name) => Object.hasOwn(checks, name))) return own;
   const known = Object.keys(checks);
   knownOptions(value, known, where);
-  return known.filter((name) => name in value && !isOfAllObjects(value, name));
+  const given = known.filter((name) => name in value && !isOfAllObjects(value, name));
+  if (given.length === 0 && Symbol.toStringTag in value) throw noOptions(value, known, where);
+  return given;
+}
+
+/** For an object of another kind in the place of options: a signal, a Map. */
+function noOptions(value: object, known: readonly string[], where: string): TypeError {
+  const isMeant = isSignal(value) && known.includes('signal');
+  const remedy = isMeant ? 'pass it as { signal }' : undefined;
+  return invalidType(where, 'an object with options', value, remedy);
 }
 
 /** @returns undefined if it inherits from the program, or is a proxy whose trap throws */

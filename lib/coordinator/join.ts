@@ -229,8 +229,9 @@ function warnOfOnlyLoopers(attachment: Attachment): () => void {
       'OnlyLoopersWarning',
       'ALLSTOP_ONLY_LOOPERS',
       `Coordinator.run() of '${attachment.native.name}' has waited ${ONLY_LOOPERS_MS / 1_000} s only for loopers, which end at a stop: ${names}`,
-      'Give a looper that serves other threads { daemon: true }, or call requestStop() when the ' +
-        'work is done. { daemon: false } says that run() shall wait for the looper.',
+      'Let the function await coord.waitForStop(), as that of a server does; or call requestStop() when ' +
+        'the work is done. A looper that only serves other threads is { daemon: true }. { daemon: false } ' +
+        'says that run() shall wait for the looper.',
     );
   };
   const begin = (): void => {

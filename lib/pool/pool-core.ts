@@ -17,6 +17,7 @@ import { fieldOf } from '../base/thrown-value.ts';
 import { setImmediate, Timer, within } from '../base/timer.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
+import { showWorkersOf, tellBusyWorkers } from '../coordinator/threads/busy-workers.ts';
 import { counted } from '../coordinator/words.ts';
 import {
   cancelledByClose,
@@ -104,6 +105,8 @@ export class PoolCore<E extends Engine = Engine> {
   #closing: Promise<void> | undefined;
   /** Closes the pool at a coordinator's stop. */
   #hook: Disposable | undefined;
+  /** That coordinator no longer shows the workers. */
+  #hide: (() => void) | undefined;
   /** The coordinator whose stop has closed the pool: the errors of the end are echoes of that stop. */
   #closedBy: Coordinator | undefined;
   #drained: Promise<void> | undefined;
@@ -319,9 +322,13 @@ export class PoolCore<E extends Engine = Engine> {
    * then it takes calls. `close` before takes the hook away.
    */
   closeAtStop(coordinator: Coordinator, drainMs: number): void {
+    const own = attachmentOf(this.coordinator);
+    this.#hide = showWorkersOf(own, attachmentOf(coordinator));
     const close = async (): Promise<void> => {
+      tellBusyWorkers(own);
       const ended = this.resolver.after(() => this.#untilEmpty());
       await within(drainMs, ended, () => {});
+      tellBusyWorkers(own); // with calls that have begun meanwhile
       if (this.#closing === undefined) this.#closedBy = coordinator;
       await this.close(undefined);
     };
@@ -437,6 +444,7 @@ export class PoolCore<E extends Engine = Engine> {
     await this.#engine.close();
     await this.calls.kept?.close();
     this.coordinator.requestStop();
+    this.#hide?.();
   }
 }
 

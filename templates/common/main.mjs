@@ -1,12 +1,14 @@
-// Starts a native thread, stops it and waits for its end.
+// Starts a native thread, which ends by Ctrl-C, or when the program stops it, and waits for its end.
 import { createRequire } from 'node:module';
 import { Coordinator } from 'allstop';
 
 const addon = createRequire(import.meta.url)('./build/Release/addon.node');
 
-const coord = new Coordinator({ name: 'main' });
-coord.stopOnSignals(); // Ctrl-C ends the native thread, too
-addon.start(coord);
-setTimeout(() => coord.requestStop(), 200); // stands for your program
-await coord.join(); // throws what the thread has failed with
+await Coordinator.run(
+  (coord) => {
+    addon.start(coord);
+    setTimeout(() => coord.requestStop(), 200); // stands for your program
+  }, // run() waits for the thread, and throws what it has failed with
+  { name: 'main', stopOnSignals: ['SIGINT', 'SIGTERM'] },
+);
 console.log(`joined after ${addon.rounds()} rounds`);

@@ -7,7 +7,11 @@
         "<!(node -p \"require('allstop/include')\")",
         "<!(node -p \"require('node-addon-api').include_dir\")"
       ],
-      "defines": ["NAPI_VERSION=8", "NAPI_CPP_EXCEPTIONS", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],
+      "defines": [
+        "NAPI_VERSION=8",
+        "NODE_ADDON_API_CPP_EXCEPTIONS_ALL",
+        "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
+      ],
       "cflags_cc": ["-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden"],
       "cflags_cc!": ["-fno-exceptions", "-fno-rtti"],
       "xcode_settings": {

@@ -131,6 +131,19 @@ describe('an option that does not exist', () => {
     );
   });
 
+  it('nor is a signal or a Map options', async () => {
+    const wait = (options: object) => () => new Coordinator().waitForStop(1, wrong(options));
+    for (const [options, remedy] of [
+      [AbortSignal.abort(), ': pass it as { signal }'],
+      [new Map([['signal', 1]]), 'Map'],
+    ] as const) {
+      const { error } = await refusal(new Coordinator(), wait(options));
+      expect(error).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+      expect(error.message).toContain('The "options" argument must be an object with options. Rec');
+      expect(error.message.endsWith(remedy)).toBe(true);
+    }
+  });
+
   it.each([
     ['a part of a name', { grace: 1 }, " Did you mean 'stopGracePeriodMs'?"],
     ['a name that is far from all', { timeoutMs: 1 }, ''],

@@ -158,6 +158,14 @@ describe('exitAfterStop ends a process', () => {
     expect(stderr.match(/announceAndSpin/g)).toHaveLength(1);
   });
 
+  it('and names the functions of a pool that the stop closes, those of its drain, too', async () => {
+    const { said, stderr } = await runScript('exit-with-pool');
+    const text = expect.stringMatching(/Workers \(2\):[^]*runs 'announceAndSpin' for/);
+    expect(said).toContainEqual({ event: 'explained', text });
+    expect(stderr.match(/- worker:\d \(thread \d+\) runs 'announceAndSpin' for/g)).toHaveLength(2);
+    expect(stderr).toContain("'pool' (hook)");
+  });
+
   it('and no name of a function that has not returned steers the terminal or forges a line', async () => {
     const { stderr } = await runScript('exit-with-cluster', [
       'thread',

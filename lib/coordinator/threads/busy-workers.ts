@@ -21,7 +21,7 @@ export type BusyWorker = {
 /** For `explain()`: a worker that this thread has started, or what brings calls to workers elsewhere. */
 export type ShownWorker = {
   /** The worker, and what it runs. */
-  describe?(): string;
+  describe?(): string | string[];
   /** Which calls wait, and for what; which functions fail. */
   work?(): string[];
   /** What it runs; left out by a worker of another machine. */
@@ -30,7 +30,7 @@ export type ShownWorker = {
 
 /** Of an Attachment. */
 type Employer = {
-  readonly workers: ReadonlyMap<object, ShownWorker>;
+  readonly workers: Map<object, ShownWorker>;
   readonly native: Pick<NativeAttachment, 'setBusyWorkers'>;
   listen(cause: 'stop', listener: () => void): () => boolean;
 };
@@ -51,12 +51,22 @@ export function bodyRuns(attachment: Employer): () => void {
   };
 }
 
+/** Has `attachment` show the workers of `pool`, too. @returns what ends it */
+export function showWorkersOf(pool: Employer, attachment: Employer): () => void {
+  const all = (): ShownWorker[] => [...pool.workers.values()];
+  attachment.workers.set(pool, {
+    describe: () => all().flatMap((worker) => worker.describe?.() ?? []),
+    work: () => all().flatMap((worker) => worker.work?.() ?? []),
+  });
+  return () => attachment.workers.delete(pool);
+}
+
 /** Milliseconds. From here on the native thread counts, by a clock that nobody sets. */
 function ageOf(start: Date): number {
   return Math.max(0, Date.now() - start.getTime());
 }
 
-/** Called at the stop. */
+/** Called at the stop; for a pool, also at the stop that closes it, and when its drain is over. */
 export function tellBusyWorkers(attachment: Employer): void {
   const busy = Array.from(attachment.workers.values(), (worker) => worker.busy?.() ?? []).flat();
   const numbers = busy.flatMap(({ startedAt, pid, threadId }) => [

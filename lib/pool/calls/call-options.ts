@@ -79,7 +79,7 @@ const OF_A_CALL: Checks = {
 export type CheckedOptions = CallTerms & {
   limits: Limits;
   /** Is given each value that the function reports. */
-  onProgress?: ((value: unknown, item?: unknown) => void) | undefined;
+  onProgress?: ((value: unknown, item?: unknown) => unknown) | undefined;
   /** The key under which the result is kept. */
   key?: string | undefined;
   /** The hash of the arguments of a call with a key, as they were when it was made. */

@@ -3,7 +3,7 @@
 import { reasonOfAbort, throwIfAborted } from '../../base/abort.ts';
 import { invalidType } from '../../base/arguments.ts';
 import { rejection } from '../../base/callers-frames.ts';
-import { fieldOf } from '../../base/thrown-value.ts';
+import { fieldOf, isThenable } from '../../base/thrown-value.ts';
 import { EventLoopYield } from '../../base/timer.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { unpackValue } from '../../values/value.ts';
@@ -313,17 +313,26 @@ export class Calls {
     return room;
   }
 
-  /** Calls `report`, and `onProgress` with each value until the call has settled. */
+  /**
+   * Calls `report`, and `onProgress` with each value until the call has settled. If `onProgress` throws,
+   * or the promise that it returns rejects, the call is cancelled.
+   */
   #reporter(
-    onProgress: (value: unknown) => void,
+    onProgress: (value: unknown) => unknown,
     report: Report | undefined,
   ): (values: readonly Uint8Array[], call: Call) => void {
     return (values, call) => {
       report?.(values);
+      const isOver = (): boolean => call.life.at !== 'in-flight' || call.decided !== undefined;
+      const refuse = (error: unknown): void => {
+        if (isOver()) throw error; // nobody else would hear of it
+        this.#cancel(call, error);
+      };
       try {
         for (const value of values) {
-          if (call.life.at !== 'in-flight' || call.decided !== undefined) return;
-          onProgress(unpackValue(value));
+          if (isOver()) return;
+          const told = onProgress(unpackValue(value));
+          if (isThenable(told)) void Promise.resolve(told).catch(refuse);
         }
       } catch (error) {
         this.#cancel(call, error);

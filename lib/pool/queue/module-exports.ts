@@ -108,7 +108,9 @@ function wrongFunction(message: string): TypeError {
 
 export function checkFunctionOrName(fn: unknown): asserts fn is AnyFunction | string {
   if (typeof fn === 'function' || typeof fn === 'string') return;
-  throw invalidType('fn', `a function, or of type string: ${PASS_A_NAME}`, fn);
+  const isTask = typeof fn === 'object' && fn !== null;
+  const remedy = isTask ? `the arguments come second, in an array: run('name', [task])` : undefined;
+  throw invalidType('fn', `a function, or of type string: ${PASS_A_NAME}`, fn, remedy);
 }
 
 /** The name of a module's file, for people: a query, or the text of a `data:` URL, is left out. */

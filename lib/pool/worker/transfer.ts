@@ -20,7 +20,8 @@ const lists = new WeakMap<object, readonly Movable[]>();
 /**
  * Marks the objects of `list` (ArrayBuffers, MessagePorts), which `value` contains, to be moved
  * instead of copied when `value` is an argument of `schedule` or the result of a scheduled
- * function, between threads. The sender can no longer use them. A function whose arguments were
+ * function, between threads. A part of an argument or result is copied. The sender can no longer use
+ * them. The mark stays until they are moved, also when a call is refused. A function whose arguments were
  * moved to a worker that then died cannot run again: it fails with UnavailableError. Between
  * processes everything is copied.
  *

@@ -45,12 +45,17 @@ describeKinds(kinds, (kind) => {
       expect(seen).toEqual([1, 2, 3, [4, [4]]]);
     });
 
-    it('whose onProgress throws cancels the function', async () => {
+    const broken = new RangeError('broken');
+    it.each([
+      [
+        'throws',
+        () => {
+          throw broken;
+        },
+      ],
+      ['rejects', async () => Promise.reject(broken)],
+    ])('whose onProgress %s cancels the function', async (_, onProgress) => {
       const cluster = start(1);
-      const broken = new RangeError('broken');
-      const onProgress = (): void => {
-        throw broken;
-      };
       const own = cluster.run('reportUntilAborted', [], { onProgress });
       expect(await errorOf(own)).toBe(broken);
       expect(await cluster.run('add', [1, 2])).toBe(3);
