@@ -148,6 +148,7 @@ export const localRemedy = (phase: TaskPhase, cause: string | undefined): string
     return "an addon of the module can be loaded by one thread of a process only: use worker processes (isolation: 'process')";
   if (phase === 'import-failed')
     return 'correct the module: importing it on its own has to succeed';
+  if (phase === 'setup-failed') return 'see the cause, and correct the setup function';
   if (phase === 'setting-up' || phase === 'building-dataset')
     return 'see why the function does not end, or wait';
   return 'see the cause; a worker that dies again and again is restarted after ever longer delays';

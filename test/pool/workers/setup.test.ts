@@ -75,7 +75,11 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     const error = await errorOf(cluster.ready());
     expect(error).toBeInstanceOf(ClusterNotReadyError);
     expect(error.message).toContain(text);
-    expect(error.report.tasks[0]).toMatchObject({ ready: false, phase: 'setup-failed' });
+    expect(error.report.tasks[0]).toMatchObject({
+      ready: false,
+      phase: 'setup-failed',
+      remedy: expect.stringContaining('correct the setup'),
+    });
     expect(error.report.tasks[0].cause).toContain(text);
     expect((await run).code).toBe('ERR_ALLSTOP_UNAVAILABLE');
     expect((await run).message).toContain(text);
