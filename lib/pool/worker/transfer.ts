@@ -37,11 +37,18 @@ const lists = new WeakMap<object, readonly Movable[]>();
  * await cluster.close();
  * ```
  * @returns `value`
+ * @throws TypeError: `value` is no object, `list` is no array, or has a typed array in the place of
+ *   its `buffer`
  */
 export function transfer<T extends object>(value: T, list: readonly Movable[]): T {
   if (typeof value !== 'object' || value === null) throw invalidType('value', 'an object', value);
   if (!Array.isArray(list)) throw invalidType('list', 'an Array', list);
-  lists.set(value, [...list]);
+  const moved: Movable[] = [...list];
+  for (const [at, each] of moved.entries()) {
+    if (ArrayBuffer.isView(each))
+      throw invalidType(`list[${at}]`, 'an instance of ArrayBuffer', each, 'pass its `buffer`');
+  }
+  lists.set(value, moved);
   return value;
 }
 
