@@ -191,6 +191,12 @@ function errnoOf({ errno: number, code, nativeType }: Header): number | undefine
   return errno[code] === undefined ? undefined : -errno[code];
 }
 
+function nativeStack({ name, message, nativeType, stack }: Header): string {
+  const title = nativeType === '' ? name : `${name} [${nativeType}]`;
+  const frames = stack === '' ? '    at a native thread' : stack;
+  return `${title}: ${message}\n${frames}`;
+}
+
 /** An error of a native thread: its encoding has a header and no graph. */
 function nativeError(header: Header): Error {
   const { name, message, code, nativeType } = header;
@@ -205,9 +211,7 @@ function nativeError(header: Header): Error {
   if (nativeType !== '') define(error, 'nativeType', nativeType);
   const errno = errnoOf(header);
   if (errno !== undefined) define(error, 'errno', errno);
-  const title = nativeType === '' ? name : `${name} [${nativeType}]`;
-  const frames = header.stack === '' ? '    at a native thread' : header.stack;
-  defineStack(error, `${title}: ${message}\n${frames}`);
+  defineStack(error, nativeStack(header));
   if (header.cause !== undefined) define(error, 'cause', decode(header.cause).value, false);
   chains.set(error, header.chain);
   return error;
@@ -222,6 +226,21 @@ function readGraph(graph: Uint8Array): unknown {
   }
 }
 
+const firstFrame = (stack: unknown): string | undefined =>
+  typeof stack === 'string' ? /^ +at .*$/m.exec(stack)?.[0] : undefined;
+
+/**
+ * `fetch` of Node writes its own stack, or none, into the reason of the signal that has ended it (undici
+ * calls `Error.captureStackTrace(reason)`), and the reason of `coord.signal` is the error of the stop.
+ */
+function restoreStack(value: unknown, stack: string): void {
+  if (!isObject(value) || attempt(() => isError(value)) !== true) return;
+  const now = fieldOf(value, 'stack');
+  const isTheirs = now !== stack && /\bundici\b/.test(firstFrame(now) ?? 'undici');
+  if (isTheirs && firstFrame(stack) !== undefined)
+    attempt(() => defineStack(value as Error, stack));
+}
+
 /**
  * The value of an encoded error: the original object if this thread has it, else a copy.
  *
@@ -230,7 +249,10 @@ function readGraph(graph: Uint8Array): unknown {
 export function decode(bytes: Uint8Array): Carried {
   const { header, graph } = readFields(bytes);
   const original = known(header.id);
-  if (original !== undefined) return original;
+  if (original !== undefined) {
+    restoreStack(original.value, graph === undefined ? nativeStack(header) : header.stack);
+    return original;
+  }
   if (graph === undefined) return remember({ id: header.id, value: nativeError(header) });
   const value = readGraph(graph);
   // `unpack` has remembered an error by its id. Any other value has no id yet.

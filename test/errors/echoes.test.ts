@@ -2,6 +2,8 @@
 // not new errors. An error that is not an echo is kept in `suppressed`.
 
 import { EventEmitter, once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Coordinator, OutOfRangeError } from 'allstop';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -268,6 +270,35 @@ describe('the echo of a stop that was cleared', () => {
     expect(coord.stopRecord).toMatchObject({ kind: 'error', suppressedCount: 0 });
     expect(coord.stopRecord?.error).toBe(error);
   });
+});
+
+describe('a fetch that the stop ends', () => {
+  // undici calls Error.captureStackTrace(signal.reason), which here is the error of the stop.
+  it.each([
+    ['JavaScript', (coord: Coordinator, error: Error) => coord.requestStop(error), /echoes\.test/],
+    [
+      'native code',
+      (coord: Coordinator) => addon.call(coord, 'requestStopError', 'Lost'),
+      /a native thread/,
+    ],
+  ])(
+    'leaves the stack of an error of %s, where the program is given it',
+    async (_, stop, place) => {
+      const silent = createServer(() => {}).listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+      const { port } = silent.address() as AddressInfo;
+      const coord = new Coordinator();
+      void coord.start(() => fetch(`http://127.0.0.1:${port}/`, { signal: coord.signal }));
+      await once(silent, 'request');
+      stop(coord, new RangeError('the error'));
+      const thrown = await rejection(coord.join());
+      expect(thrown).toMatchObject({ stack: expect.stringMatching(place) });
+      expect(thrown).not.toMatchObject({ stack: expect.stringContaining('undici') });
+      expect(coord.signal.reason).toBe(thrown);
+      silent.closeAllConnections();
+      silent.close();
+    },
+  );
 });
 
 describe('whoever is told of a stop', () => {
