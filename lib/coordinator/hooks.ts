@@ -174,20 +174,21 @@ type Deferred = {
 /** In the order of registration. */
 const lists = new WeakMap<Attachment, Deferred[]>();
 
+/** Of two disposals at once the second goes on when the first has called all. */
+const lastCalls = new WeakMap<Attachment, Promise<void>>();
+
 /** `Coordinator.defer`, which documents it. */
 export function defer(attachment: Attachment, run: () => unknown, name: string): Disposable {
   const list = lists.get(attachment) ?? [];
   lists.set(attachment, list);
   const deferred = { name, run, inItsContext: AsyncLocalStorage.snapshot() };
   list.push(deferred);
+  if (lastCalls.has(attachment)) void callDeferred(attachment, false); // the others have been called
   return new Link(`the deferred function '${name}' (defer)`, () => {
     const place = list.lastIndexOf(deferred);
     if (place >= 0) list.splice(place, 1); // else it has been called
   });
 }
-
-/** Of two disposals at once the second goes on when the first has called all. */
-const lastCalls = new WeakMap<Attachment, Promise<void>>();
 
 /**
  * Calls the deferred functions of this JavaScript thread, those too that are registered meanwhile.

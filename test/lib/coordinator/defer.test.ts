@@ -189,6 +189,15 @@ it('of two disposals at once the second waits for what the first has called', as
   expect(said).toEqual(['flushed', 'closed']);
 });
 
+it('a function that is registered after the others were called is called at once', async () => {
+  let coord: Coordinator | undefined;
+  await Coordinator.run((own) => {
+    coord = own;
+    own.defer(() => {});
+  });
+  await new Promise<void>((resolve) => void coord?.defer(resolve));
+});
+
 it('defer() refuses what it cannot call, and unknown options', () => {
   const coord = new Coordinator();
   expect(() => coord.defer('close' as never)).toThrow(TypeError);
