@@ -16,6 +16,7 @@ import { attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { END_OF_RUN, reportBeside } from '../coordinator/requests.ts';
 import { warn } from '../coordinator/words.ts';
+import { THREAD_KINDS } from '../native/binding.ts';
 import {
   type AnyServer,
   type Connections,
@@ -58,6 +59,8 @@ const OPTIONS = {
   name: checkString,
 };
 const CLOSE_MS = 10_000;
+/** A server that has lived for less was not meant to end. */
+const AT_ONCE_MS = 1_000;
 
 function checkServer(server: unknown): asserts server is Server {
   const isServer = holds(() => {
@@ -85,6 +88,8 @@ class Closing implements ServerClosing {
   readonly #name: string;
   readonly #hook: Disposable;
   readonly #connections: Connections;
+  /** When it was given the server. */
+  readonly #since = performance.now();
   #phase: 'open' | 'draining' | 'closing' = 'open';
   #isDisposed = false;
 
@@ -153,7 +158,11 @@ class Closing implements ServerClosing {
   /** A server that nobody has used is closed since `run` had nothing to wait for: its body is too short. */
   #warnOfEndedRun(): void {
     const { stack = '' } = this.#coord.stopRecord?.requester ?? {};
-    if (!this.#connections.isUnused || !stack.startsWith(END_OF_RUN)) return;
+    const isAtOnce = performance.now() - this.#since < AT_ONCE_MS && this.#connections.isUnused;
+    if (!stack.startsWith(END_OF_RUN) || !isAtOnce) return;
+    const { native } = attachmentOf(this.#coord);
+    // Else the program has done something, beside which the server was there.
+    if (native.endedThreads().some(({ kind }) => THREAD_KINDS[kind] !== 'hook')) return;
     warn(
       'ServerClosedWarning',
       'ALLSTOP_SERVER_CLOSED',

@@ -65,11 +65,19 @@ describe('a run whose function has returned', () => {
       closeOnStop(served.server, coord);
       await ask(served);
     });
-    const others = await codesOf(async (coord) => {
+    const stopped = await codesOf(async (coord) => {
       closeOnStop((await serve('http', () => {})).server, coord);
       coord.requestStop();
     });
-    expect([codes, others]).toEqual([[], []]);
+    expect([codes, stopped]).toEqual([[], []]);
+  });
+
+  it('warns of no server beside which a thread has done its work', async () => {
+    const codes = await codesOf(async (coord) => {
+      closeOnStop((await serve('http', () => {})).server, coord);
+      void coord.start(turn);
+    });
+    expect(codes).toEqual([]);
   });
 });
 
