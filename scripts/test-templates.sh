@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # test-templates.sh TARBALL [TEMPLATE...]: makes an addon of each template (or of those named) by the
 # packed `allstop new-addon`, in an empty folder, and builds, starts and checks it as its user would.
-# Without cargo (Debian: cargo, or rustup) the template rust is skipped.
+# Checks it on the Nodes of the matrix, too, if they are there (build-runtimes/), and on those of
+# ALLSTOP_NODES. Without cargo (Debian: cargo, or rustup) the template rust is skipped.
 set -euo pipefail
 tarball=$(realpath "$1")
 shift
 [ $# -gt 0 ] || set -- cpp c cmake rust
+nodes=$(ls "$(dirname "$0")"/../build-runtimes/node_modules/n2[246]/bin/node 2>/dev/null || true)
+nodes=$(realpath --canonicalize-existing $nodes ${ALLSTOP_NODES-} 2>/dev/null || true)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -26,6 +29,10 @@ for template in "$@"; do
   CARGO_NET_OFFLINE=true npm run --silent build >"$work/built" 2>&1 || { cat "$work/built"; exit 1; }
   [[ "$(npm start --silent)" =~ ^joined\ after\ [1-9][0-9]*\ rounds$ ]]
   npm run --silent check
+  for node in $nodes; do
+    "$node" node_modules/allstop/dist/cli/main.js check-addon build/Release/addon.node \
+      --exercise exercise.mjs
+  done
   echo "$template: installed, built, started and checked in $((SECONDS - start)) s"
   cd ..
 done

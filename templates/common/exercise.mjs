@@ -4,7 +4,7 @@ import { Coordinator } from 'allstop';
 
 export default async (addon) => {
   const coord = new Coordinator();
-  addon.start(coord, () => {}); // and a second thread goes on when the worker has ended
+  addon.start(coord, () => {}); // a second thread goes on when the worker has ended
   addon.start(new Coordinator(), () => {});
   await sleep(20);
   coord.requestStop();
