@@ -119,7 +119,9 @@ describe('a run that only loopers hold up', () => {
         name: 'OnlyLoopersWarning',
         code: 'ALLSTOP_ONLY_LOOPERS',
         message: expect.stringMatching(/'app'.*'looper 0', 'looper 2'$/),
-        detail: expect.stringMatching(/waitForStop\(\).*requestStop\(\).*daemon: true.*daemon: false/s),
+        detail: expect.stringMatching(
+          /waitForStop\(\).*requestStop\(\).*daemon: true.*daemon: false/s,
+        ),
       },
     ]);
     expect(await warningsWithin(60_000, undefined)).toEqual([]);
