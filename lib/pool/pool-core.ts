@@ -247,6 +247,7 @@ export class PoolCore<E extends Engine = Engine> {
   stats(): ClusterStats {
     const { ready: completed, failed, cancelled } = this.#statistics.counts;
     return {
+      waiting: this.queue.count('waiting'),
       queued: this.queue.queued + this.queue.count('delayed'),
       held: this.queue.count('held'),
       inFlight: this.queue.count('in-flight'),

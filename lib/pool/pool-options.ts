@@ -47,6 +47,8 @@ export type ClusterCoordinatorOptions = {
 
 /** Counts of functions since the cluster was made. */
 export type ClusterStats = {
+  /** Waiting for room in the queue (`maxQueued`, `maxQueuedBytes`): the pool has more than it can do. */
+  waiting: number;
   /** Waiting for a worker. */
   queued: number;
   /** Waiting for RemoteValues among their arguments. */

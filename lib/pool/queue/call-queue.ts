@@ -4,7 +4,8 @@
  *
  * 1. Every call that was put in is in one phase of its life (life.ts), which only the queue
  *    changes; `#live` has those that are not out, the oldest first, `#counts` their number by phase.
- * 2. What waits for room gets it in order: else small calls would pass a large one without end.
+ * 2. What waits for room gets it by priority, and in each priority in order: else small calls would
+ *    pass a large one without end.
  * 3. There is room for a call if with it neither limit is exceeded; or if nothing is queued, however
  *    large it is, so that no call waits for ever. `#bytes` is the sum of `bytes` of what is queued.
  * 4. `putBack` needs no room, so that workers which fail together cannot wait for each other. (In
@@ -21,7 +22,7 @@
 
 import type { Life, Outcome, Place, RoomWaiter } from './life.ts';
 import { Line } from './line.ts';
-import { CallLines, type InLine, type Runner } from './lines/call-lines.ts';
+import { CallLines, type InLine, PRIORITIES, type Runner, rankOf } from './lines/call-lines.ts';
 import type { NeverReady } from './readiness.ts';
 
 /** The part of a call that the queue uses. */
@@ -88,7 +89,8 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
   readonly #items = new CallLines<C>(({ life }) => life.at === 'queued');
   /** The queued calls, in their order. */
   readonly line: Pick<CallLines<C>, 'firsts' | 'hasPlaced' | 'placedOn'> = this.#items;
-  readonly #room = new Line<C>(({ life }) => life.at === 'waiting');
+  /** What waits for room, by priority. */
+  readonly #room = PRIORITIES.map(() => new Line<C>(({ life }) => life.at === 'waiting'));
   /** What was put in and is not out. */
   readonly #live = new Line<C>(({ life }) => life.at !== 'out');
   #last = 0;
@@ -167,12 +169,12 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
       call.tell();
       throw refusal;
     }
-    if (this.#room.size === 0 && this.#hasRoom(call)) {
+    if (this.#isNext(call) && this.#hasRoom(call)) {
       this.#enter(call);
       return true;
     }
     this.#move(call, { at: 'waiting', waiter: makeWaiter(call) });
-    this.#room.push(call);
+    this.#room[rankOf(call)]?.push(call);
     return false;
   }
 
@@ -180,7 +182,7 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
   withdraw(call: C): boolean {
     if (call.life.at !== 'waiting') return false;
     // Taken out of the line, not left there as gone: put in later it must not be in the line twice.
-    this.#room.takeAll((each) => each === call);
+    this.#room[rankOf(call)]?.takeAll((each) => each === call);
     this.#live.takeAll((each) => each === call);
     this.#move(call, { at: 'new' });
     this.#serve();
@@ -250,7 +252,7 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     const isIn = life.at !== 'new' && life.at !== 'waiting';
     this.#move(call, isIn ? { at: 'out', outcome } : { at: 'out', refusal: outcome.value });
     if (life.at === 'queued') this.#items.hasLeft(call);
-    if (life.at === 'waiting') this.#room.hasLeft();
+    if (life.at === 'waiting') this.#room[rankOf(call)]?.hasLeft();
     this.#gone(call);
     if (life.at === 'waiting') life.waiter.refused(outcome.value);
     this.#serve();
@@ -285,6 +287,12 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     this.#listener.onWork();
   }
 
+  /** Whether nothing waits for room that goes before a call which comes now. */
+  #isNext(call: C): boolean {
+    if (this.#counts.waiting === 0) return true;
+    return this.#room.every(({ size }, rank) => size === 0 || rank > rankOf(call));
+  }
+
   #hasRoom({ bytes }: C): boolean {
     const { queued } = this;
     return queued === 0 || (queued < this.#maxQueued && this.#bytes + bytes <= this.#maxBytes);
@@ -312,10 +320,11 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
   /** Lets in what waits for room, as far as there is room. */
   #serve(): void {
     while (!this.isClosed) {
-      const call = this.#room.first();
+      const line = this.#room.find(({ size }) => size > 0);
+      const call = line?.first();
       if (call?.life.at !== 'waiting' || !this.#hasRoom(call)) return;
       const { waiter } = call.life;
-      this.#room.shift();
+      line?.shift();
       try {
         this.#enter(call);
       } catch (error) {

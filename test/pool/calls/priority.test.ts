@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { eventually } from '../../support/eventually.ts';
 
 describeKinds(kinds, (kind) => {
   const { start, running, visits } = useClusters(kind);
@@ -26,6 +27,24 @@ describeKinds(kinds, (kind) => {
       visit.pass();
       await Promise.all(all);
       expect(order).toEqual(['high 1', 'high 2', '1', '2', 'low 1', 'low 2']);
+    });
+
+    it('also counts among calls that wait for room, which stats() has', async () => {
+      const cluster = start(1, { maxQueued: 1 });
+      const { visit } = await running(cluster, 'first');
+      const order: string[] = [];
+      const call = async (name: string, priority: 'high' | 'low'): Promise<void> => {
+        await cluster.run('echo', [name], { priority });
+        order.push(name);
+      };
+      const lows = ['1', '2', '3'].map((name) => call(name, 'low'));
+      const high = call('high', 'high');
+      await eventually(() => cluster.stats().waiting === 3);
+      expect(cluster.stats()).toMatchObject({ waiting: 3, queued: 1, inFlight: 1 });
+      visit.pass();
+      await Promise.all([...lows, high]);
+      expect(order).toEqual(['1', 'high', '2', '3']);
+      expect(cluster.stats().waiting).toBe(0);
     });
 
     it('of a function that kills its worker does not put it before what was in line', async () => {

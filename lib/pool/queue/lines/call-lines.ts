@@ -163,5 +163,6 @@ export class CallLines<C extends InLine> {
   }
 }
 
-const rankOf = ({ priority = 'normal' }: InLine): number => PRIORITIES.indexOf(priority);
+/** The position of its priority in PRIORITIES. */
+export const rankOf = ({ priority = 'normal' }: InLine): number => PRIORITIES.indexOf(priority);
 const keyOf = ({ placement }: InLine): string => placement?.key ?? ANYWHERE;
