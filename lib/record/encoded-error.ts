@@ -226,8 +226,7 @@ function readGraph(graph: Uint8Array): unknown {
   }
 }
 
-const firstFrame = (stack: unknown): string | undefined =>
-  typeof stack === 'string' ? /^ +at .*$/m.exec(stack)?.[0] : undefined;
+const firstFrame = (stack: string): string | undefined => /^ +at .*$/m.exec(stack)?.[0];
 
 /**
  * `fetch` of Node writes its own stack, or none, into the reason of the signal that has ended it (undici
@@ -236,9 +235,10 @@ const firstFrame = (stack: unknown): string | undefined =>
 function restoreStack(value: unknown, stack: string): void {
   if (!isObject(value) || attempt(() => isError(value)) !== true) return;
   const now = fieldOf(value, 'stack');
-  const isTheirs = now !== stack && /\bundici\b/.test(firstFrame(now) ?? 'undici');
-  if (isTheirs && firstFrame(stack) !== undefined)
-    attempt(() => defineStack(value as Error, stack));
+  if (typeof now !== 'string' || now === '' || firstFrame(stack) === undefined) return;
+  const frame = firstFrame(now);
+  const isTheirs = frame === undefined ? stack.startsWith(`${now}\n`) : /\bundici\b/.test(frame);
+  if (isTheirs && now !== stack) attempt(() => defineStack(value as Error, stack));
 }
 
 /**
