@@ -7,8 +7,11 @@ set -euo pipefail
 tarball=$(realpath "$1")
 shift
 [ $# -gt 0 ] || set -- cpp c cmake rust
-nodes=$(ls "$(dirname "$0")"/../build-runtimes/node_modules/n2[246]/bin/node 2>/dev/null || true)
-nodes=$(realpath --canonicalize-existing $nodes ${ALLSTOP_NODES-} 2>/dev/null || true)
+shopt -s nullglob
+nodes=()
+for node in "$(dirname "$0")"/../build-runtimes/node_modules/n2[246]/bin/node ${ALLSTOP_NODES-}; do
+  nodes+=("$(realpath --canonicalize-existing "$node")")
+done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -29,7 +32,7 @@ for template in "$@"; do
   CARGO_NET_OFFLINE=true npm run --silent build >"$work/built" 2>&1 || { cat "$work/built"; exit 1; }
   [[ "$(npm start --silent)" =~ ^joined\ after\ [1-9][0-9]*\ rounds$ ]]
   npm run --silent check
-  for node in $nodes; do
+  for node in ${nodes[@]+"${nodes[@]}"}; do
     "$node" node_modules/allstop/dist/cli/main.js check-addon build/Release/addon.node \
       --exercise exercise.mjs
   done

@@ -167,12 +167,12 @@ function namesGiven(value: object, checks: Checks, where: string): readonly stri
   const known = Object.keys(checks);
   knownOptions(value, known, where);
   const given = known.filter((name) => name in value && !isOfAllObjects(value, name));
-  if (given.length === 0 && Symbol.toStringTag in value) throw noOptions(value, known, where);
+  if (given.length === 0 && Symbol.toStringTag in value) throw notOptions(value, known, where);
   return given;
 }
 
-/** For an object of another kind in the place of options: a signal, a Map. */
-function noOptions(value: object, known: readonly string[], where: string): TypeError {
+/** For an instance of a class of the platform in the place of options: a signal, a Map. */
+function notOptions(value: object, known: readonly string[], where: string): TypeError {
   const isMeant = isSignal(value) && known.includes('signal');
   const remedy = isMeant ? 'pass it as { signal }' : undefined;
   return invalidType(where, 'an object with options', value, remedy);

@@ -560,8 +560,9 @@ export class Coordinator implements AsyncDisposable {
    * file); `onStop` is for what has to be told to stop. It is called also if a thread was left
    * behind, or if an error is on its way. If it throws, the others are called all the same; its error
    * is thrown if nothing else is, and otherwise is in `stopRecord.suppressed` (`via: 'defer'`).
-   * Called once; at once, if `run` or the disposal has called the others. It belongs to this JavaScript thread, and to the `run` or the disposal that ends the
-   * coordinator here: a coordinator that neither ends never calls it.
+   * Called once; at once, if `run` or the disposal has called the others. It belongs to this
+   * JavaScript thread, and to the `run` or the disposal that ends the coordinator here: a coordinator
+   * that neither ends never calls it.
    *
    * @example
    * ```js

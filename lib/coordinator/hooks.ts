@@ -174,7 +174,10 @@ type Deferred = {
 /** In the order of registration. */
 const lists = new WeakMap<Attachment, Deferred[]>();
 
-/** Of two disposals at once the second goes on when the first has called all. */
+/**
+ * From when `run` or a disposal calls the deferred functions. Of two disposals at once the second goes on
+ * when the first has called all.
+ */
 const lastCalls = new WeakMap<Attachment, Promise<void>>();
 
 /** `Coordinator.defer`, which documents it. */
@@ -183,7 +186,8 @@ export function defer(attachment: Attachment, run: () => unknown, name: string):
   lists.set(attachment, list);
   const deferred = { name, run, inItsContext: AsyncLocalStorage.snapshot() };
   list.push(deferred);
-  if (lastCalls.has(attachment)) void callDeferred(attachment, false); // the others have been called
+  // Nobody else would call it: the others are being called, or have been.
+  if (lastCalls.has(attachment)) void callDeferred(attachment, false);
   return new Link(`the deferred function '${name}' (defer)`, () => {
     const place = list.lastIndexOf(deferred);
     if (place >= 0) list.splice(place, 1); // else it has been called

@@ -3,13 +3,22 @@
 import { builtin, workerThreads } from '../base/builtins.ts';
 import { turn } from '../base/timer.ts';
 import { binding } from '../native/native.ts';
+import type { StopRecord } from '../record/stop-record.ts';
 import type { Attachment } from './attachment.ts';
 import { callDeferred } from './hooks.ts';
 import { joinLast, refuseSelfJoin, untilIdle } from './join.ts';
 import { stopsOnUncaught } from './links.ts';
-import { END_OF_RUN, report, requestPlainStop } from './requests.ts';
+import { report, requestPlainStop } from './requests.ts';
 import { bodyRuns } from './threads/busy-workers.ts';
 import { failWith, PATIENCE_MS } from './unseen-errors.ts';
+
+/** The first line of the stack of the stop that `run` requests itself: `via` is 'call' (StopRequester). */
+const END_OF_RUN =
+  '    at the end of Coordinator.run: its function had returned, and it had no thread to wait for';
+
+/** Whether `run` has requested the stop itself, since its body had returned. */
+export const isEndOfRun = (record: StopRecord | undefined): boolean =>
+  record?.requester.stack?.startsWith(END_OF_RUN) === true;
 
 /**
  * Calls `body`, then ends the threads of its coordinator.

@@ -25,10 +25,6 @@ export function requestPlainStop(attachment: Attachment, options: RequestOptions
   return request(attachment, null, options, NOTHING, NOTHING);
 }
 
-/** The first line of the stack of the stop that `Coordinator.run` requests itself. */
-export const END_OF_RUN =
-  '    at the end of Coordinator.run: its function had returned, and no thread was left';
-
 /** Requests a stop with an error, which may be any value. */
 export function report(
   attachment: Attachment,

@@ -14,7 +14,8 @@ import { fieldOf } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
-import { END_OF_RUN, reportBeside } from '../coordinator/requests.ts';
+import { isEndOfRun } from '../coordinator/nursery.ts';
+import { reportBeside } from '../coordinator/requests.ts';
 import { warn } from '../coordinator/words.ts';
 import { THREAD_KINDS } from '../native/binding.ts';
 import {
@@ -59,7 +60,7 @@ const OPTIONS = {
   name: checkString,
 };
 const CLOSE_MS = 10_000;
-/** A server that has lived for less was not meant to end. */
+/** A server that ends after less time was not meant to. */
 const AT_ONCE_MS = 1_000;
 
 function checkServer(server: unknown): asserts server is Server {
@@ -155,18 +156,19 @@ class Closing implements ServerClosing {
     }
   }
 
-  /** A server that nobody has used is closed since `run` had nothing to wait for: its body is too short. */
+  /**
+   * Warns of a body of `Coordinator.run` that has not awaited the stop: nobody has connected, no thread
+   * has worked, and the server is new. Else the program was done, and the server was there beside it.
+   */
   #warnOfEndedRun(): void {
-    const { stack = '' } = this.#coord.stopRecord?.requester ?? {};
-    const isAtOnce = performance.now() - this.#since < AT_ONCE_MS && this.#connections.isUnused;
-    if (!stack.startsWith(END_OF_RUN) || !isAtOnce) return;
+    const isNew = performance.now() - this.#since < AT_ONCE_MS;
+    if (!isNew || !this.#connections.isUnused || !isEndOfRun(this.#coord.stopRecord)) return;
     const { native } = attachmentOf(this.#coord);
-    // Else the program has done something, beside which the server was there.
     if (native.endedThreads().some(({ kind }) => THREAD_KINDS[kind] !== 'hook')) return;
     warn(
       'ServerClosedWarning',
       'ALLSTOP_SERVER_CLOSED',
-      `The server '${this.#name}' listens, and is closed at once: the function of Coordinator.run() has returned, and run() waits for threads, not for servers`,
+      `The server '${this.#name}' listens, and is closed: the function of Coordinator.run() has returned, and run() waits for threads, not for servers`,
       'Let the function end with `await coord.waitForStop()`',
     );
   }

@@ -326,7 +326,7 @@ export class PoolCore<E extends Engine = Engine> {
     const own = attachmentOf(this.coordinator);
     this.#hide = showWorkersOf(own, attachmentOf(coordinator));
     const close = async (): Promise<void> => {
-      tellBusyWorkers(own);
+      tellBusyWorkers(own); // to the report of `exitAfterStop`
       const ended = this.resolver.after(() => this.#untilEmpty());
       await within(drainMs, ended, () => {});
       tellBusyWorkers(own); // with calls that have begun meanwhile

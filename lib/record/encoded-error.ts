@@ -233,12 +233,14 @@ const firstFrame = (stack: string): string | undefined => /^ +at .*$/m.exec(stac
  * calls `Error.captureStackTrace(reason)`), and the reason of `coord.signal` is the error of the stop.
  */
 function restoreStack(value: unknown, stack: string): void {
-  if (!isObject(value) || attempt(() => isError(value)) !== true) return;
-  const now = fieldOf(value, 'stack');
-  if (typeof now !== 'string' || now === '' || firstFrame(stack) === undefined) return;
-  const frame = firstFrame(now);
-  const isTheirs = frame === undefined ? stack.startsWith(`${now}\n`) : /\bundici\b/.test(frame);
-  if (isTheirs && now !== stack) attempt(() => defineStack(value as Error, stack));
+  attempt(() => {
+    if (!isError(value) || firstFrame(stack) === undefined) return;
+    const now = value.stack ?? '';
+    const frame = firstFrame(now);
+    // A program may write a stack, too: only what fetch leaves is replaced, its own place or the title.
+    const isTheirs = frame === undefined ? stack.startsWith(`${now}\n`) : /\bundici\b/.test(frame);
+    if (isTheirs && now !== stack) defineStack(value, stack);
+  });
 }
 
 /**

@@ -39,7 +39,10 @@ export type StopRequester = {
   host?: string;
   /** JOB:INDEX of the cluster's worker that the thread belongs to, if it is known. */
   worker?: string;
-  /** The stack of the call, without a title. Left out if it is not known. */
+  /**
+   * The stack of the call, without a title; of the stop at the end of `Coordinator.run`, after a line
+   * that says so, that of `run`. Left out if it is not known.
+   */
   stack?: string;
   /** With via 'signal': that signal. With via 'worker-exit': the signal that killed the process. */
   signal?: NodeJS.Signals;

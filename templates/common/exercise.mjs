@@ -4,8 +4,8 @@ import { Coordinator } from 'allstop';
 
 export default async (addon) => {
   const coord = new Coordinator();
-  addon.start(coord, () => {}); // a second thread goes on when the worker has ended
-  addon.start(new Coordinator(), () => {});
+  addon.start(coord, () => {}); // the addon in C++ takes a function
+  addon.start(new Coordinator(), () => {}); // this thread goes on when the worker has ended
   await sleep(20);
   coord.requestStop();
   await coord.join();
