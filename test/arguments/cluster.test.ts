@@ -139,6 +139,14 @@ describe('bad input', () => {
     await second.close();
   });
 
+  it('a task in the place of the function is told where arguments go', async () => {
+    const error = await cluster.run({ width: 1 } as any).catch((refusal: unknown) => refusal);
+    expect(error).toMatchObject({
+      code: type,
+      message: expect.stringContaining("run('name', [task])"),
+    });
+  });
+
   it('an empty options object counts as no options, and undefined is left out', async () => {
     await cluster.schedule('add', [1, 2], {});
     await cluster.schedule('add', [1, 2], { timeoutMs: undefined, signal: undefined });
