@@ -27,11 +27,14 @@ type Hook = {
   readonly run: (record: StopRecord) => unknown;
   /** Calls a function in the async context in which the hook was registered. */
   readonly inItsContext: (body: () => Promise<void>) => Promise<void>;
-  isRunning: boolean;
-  isRemoved: boolean;
-  /** Its coordinator has ended: it is removed when the hooks that are due have run. */
-  isLast: boolean;
+  phase: Phase;
 };
+
+/**
+ * `idle → running → idle`, at each stop. A hook that is removed is `gone`; while it runs it is
+ * `leaving`, and is gone when it has ended. The core's thread of the hook ends when it is gone.
+ */
+type Phase = 'idle' | 'running' | 'leaving' | 'gone';
 
 /** `name()`, `async () =>`, `function ()`, `[key]()`: nothing is between the parentheses. */
 const NO_PARAMETERS = /^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:#?[\w$]*|\[[^\]]*\])\s*\(\s*\)/;
@@ -51,6 +54,8 @@ function takesArguments(run: Hook['run']): boolean {
 class Hooks {
   readonly #attachment: Attachment;
   readonly #hooks = new Set<Hook>(); // in the order of registration
+  /** The coordinator has ended: they are removed when the hooks that are due have run. */
+  readonly #last = new Set<Hook>();
   #isServing = false; // hooks run, or will in the next turn
   /** A stop has come, or a hook, since the hooks were last looked through. */
   #isChanged = false;
@@ -72,23 +77,23 @@ class Hooks {
     this.#attachment.beginHooks(this);
     const inItsContext = AsyncLocalStorage.snapshot(); // first: a stack overflow may throw here
     const id = native.registerThread(THREAD_KINDS.indexOf('hook'), name, undefined, false);
-    const state = { isRunning: false, isRemoved: false, isLast: false };
-    const hook: Hook = { id, name, run, inItsContext, ...state };
+    const hook: Hook = { id, name, run, inItsContext, phase: 'idle' };
     this.#hooks.add(hook);
     if (this.#attachment.shouldStop()) this.serve();
     const link = new Link(`the hook '${name}' (onStop)`, (isAsked) => {
       links.delete(link);
       if (isAsked || !this.#isServing) this.#remove(hook);
-      else hook.isLast = true;
+      else this.#last.add(hook);
     });
     links.add(link);
     return link;
   }
 
   #remove(hook: Hook): void {
-    hook.isRemoved = true;
     this.#hooks.delete(hook);
-    if (!hook.isRunning) this.#attachment.native.endThread(hook.id); // else when it has ended
+    this.#last.delete(hook);
+    if (hook.phase === 'running') hook.phase = 'leaving';
+    else this.#gone(hook);
     drain();
     this.#attachment.endHooks();
   }
@@ -117,7 +122,7 @@ class Hooks {
       }
     } while (this.#isChanged);
     this.#isServing = false;
-    for (const hook of this.#hooks) if (hook.isLast) this.#remove(hook);
+    for (const hook of this.#last) this.#remove(hook);
     release();
     this.#attachment.endHooks();
   }
@@ -127,7 +132,7 @@ class Hooks {
     const { native } = this.#attachment;
     const stop = native.takeStopOfHook(hook.id);
     if (stop === null) return;
-    hook.isRunning = true;
+    hook.phase = 'running';
     const givenBefore = binding().errorsGivenSoFar();
     try {
       const record = this.#attachment.errors.toRecord(stop, takesArguments(hook.run));
@@ -138,10 +143,16 @@ class Hooks {
       const from = { via: 'hook', threadName: hook.name } as const;
       reportBeside(this.#attachment, error, from, givenBefore);
     }
-    hook.isRunning = false;
-    if (hook.isRemoved) native.endThread(hook.id);
-    else if (!native.endHook(hook.id)) this.#isChanged = true; // another stop has come
+    if (hook.phase === 'running') {
+      hook.phase = 'idle';
+      if (!native.endHook(hook.id)) this.#isChanged = true; // another stop has come
+    } else this.#gone(hook);
     drain();
+  }
+
+  #gone(hook: Hook): void {
+    hook.phase = 'gone';
+    this.#attachment.native.endThread(hook.id);
   }
 }
 
