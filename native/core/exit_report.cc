@@ -289,10 +289,11 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
     text += "allstop: " + std::to_string(lines.count) + " still running:\n" + lines.text;
   } else {
     text += "allstop: no registered thread is left";
+    const bool is_main_busy = !main_state.empty() && main_state.rfind(", waits for", 0) != 0;
     if (busy.empty() && others.empty()) {
-      text +=
-          ": what keeps the process alive is not registered (a server, a socket, a timer, a "
-          "Worker)";
+      text += is_main_busy ? ": the main thread does not return to its event loop"
+                           : ": what keeps the process alive is not registered (a server, a "
+                             "socket, a timer, a Worker)";
     }
     text += '\n';
   }

@@ -78,6 +78,11 @@ describe('exitAfterStop ends a process', () => {
     expect(stderr).not.toContain('Coordinator.run');
   });
 
+  it.runIf(process.platform === 'linux')('or that the main thread computes', async () => {
+    const { stderr } = await runScript('run-and-hang', ['a body that has returned, and a loop']);
+    expect(stderr).toContain('is left: the main thread does not return to its event loop\n');
+  });
+
   it.runIf(process.platform === 'linux').each([
     ['is idle', /the main thread waits for events/],
     ['computes', /the main thread is computing/],

@@ -75,6 +75,10 @@ const ways = {
     setInterval(() => {}, 60_000);
     await Coordinator.run((coord) => coord.requestStop(), { name: 'app', exitAfterStopMs: 500 });
   },
+  'a body that has returned, and a loop': async () => {
+    await Coordinator.run((coord) => coord.requestStop(), { name: 'app', exitAfterStopMs: 500 });
+    for (;;);
+  },
 };
 
 await ways[process.argv[2]]();
