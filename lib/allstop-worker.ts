@@ -5,7 +5,7 @@ import { isBag } from './base/arguments.ts';
 import { workerVariables } from './cluster/variables/worker-variables.ts';
 import { onlyForOwnWorkers } from './coordinator/threads/worker-module.ts';
 import { type LooperWork, runLooper } from './looper/looper-loop.ts';
-import type { WorkerSettings } from './pool/worker/protocol.ts';
+import type { WorkerSettings } from './pool/worker/messages.ts';
 import { runClusterProcess } from './pool/worker/worker-process.ts';
 import { runClusterThread, showUncaught } from './pool/worker/worker-thread.ts';
 import { type QueueRunnerWork, runQueueRunner } from './queue/queue-runner-worker.ts';

@@ -18,7 +18,7 @@ import type { Call } from '../pool/queue/call.ts';
 import { type AnyFunction, checkFunctionOrName } from '../pool/queue/module-exports.ts';
 import { inTime } from '../pool/queue/time-limits.ts';
 import { argumentsOf } from '../pool/queue/work.ts';
-import type { Resource } from '../pool/worker/protocol.ts';
+import type { Resource } from '../pool/worker/messages.ts';
 import { CallGroup } from './calls/call-group.ts';
 import { ClusterCalls } from './calls/cluster-calls.ts';
 import { type Fetched, fetchAll, type RemoteValue } from './calls/remote-value.ts';

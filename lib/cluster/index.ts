@@ -38,7 +38,7 @@ export type {
   Retry,
   WorkerMessage,
 } from '../pool/pool-options.ts';
-export type { Priority } from '../pool/queue/lines/call-lines.ts';
+export type { Priority } from '../pool/queue/call-lines.ts';
 export type { RunningCall, WorkerInfo } from '../pool/queue/strategy.ts';
 export type { TaskMessage } from '../pool/worker/task-channel.ts';
 export { type Movable, transfer } from '../pool/worker/transfer.ts';

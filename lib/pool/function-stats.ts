@@ -1,7 +1,7 @@
 /** Counts and durations of the functions of a cluster, by name, and how busy its workers are. */
 
 import type { Call } from './queue/call.ts';
-import type { Outcome } from './queue/life.ts';
+import type { Outcome } from './queue/call-queue.ts';
 import type { WorkerInfo } from './queue/strategy.ts';
 
 // Durations, counted in buckets that are 1/16 wide: as exact as a dashboard needs, with the same

@@ -33,7 +33,7 @@ export type {
   ReadyOptions,
   Retry,
 } from './pool-options.ts';
-export type { Priority } from './queue/lines/call-lines.ts';
+export type { Priority } from './queue/call-lines.ts';
 export type { RunningCall, WorkerInfo } from './queue/strategy.ts';
 export type { CurrentCall } from './worker/call-store.ts';
 export { currentCall } from './worker/current-call.ts';

@@ -48,8 +48,8 @@ import { ChangeListeners, type NeverReady, whenReady } from './queue/readiness.t
 import type { Engine, EngineEvent, Strategy } from './queue/strategy.ts';
 import { giveFailure } from './queue/unseen-functions.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
+import type { Resource } from './worker/messages.ts';
 import { moduleFingerprint, refuseOwnModule } from './worker/module.ts';
-import type { Resource } from './worker/protocol.ts';
 import { NO_VARIABLES, type VariableSource } from './worker/variables.ts';
 
 /** The strategies that have a pool. */

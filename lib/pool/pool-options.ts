@@ -10,7 +10,7 @@ import { countFrom } from './calls/call-options.ts';
 import { checkResults, type Results } from './calls/calls.ts';
 import type { FunctionStats } from './function-stats.ts';
 import type { EngineEvent, WorkerInfo } from './queue/strategy.ts';
-import { RETRIES } from './worker/protocol.ts';
+import { RETRIES } from './worker/messages.ts';
 import { aboutOf } from './worker/task-channel.ts';
 
 /** The options of a ClusterCoordinator. */

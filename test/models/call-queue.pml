@@ -37,7 +37,7 @@
 mtype:place = { fresh, waiting, held, queued, inFlight, delayed, out };
 mtype:kind = { put, join, done };
 
-/* Of each call: its life (life.ts). */
+/* Of each call: its life (call-queue.ts). */
 mtype:place place[CALLS] = fresh;
 bool decided[CALLS];   /* it has settled in flight */
 bool again[CALLS];     /* it was run before: the next time is the last */

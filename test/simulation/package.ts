@@ -1,7 +1,7 @@
 /** What the simulation uses of the package, in one bundle (build.mjs). */
 
 import { workerVariables } from '../../lib/cluster/variables/worker-variables.ts';
-import type { WorkerSettings } from '../../lib/pool/worker/protocol.ts';
+import type { WorkerSettings } from '../../lib/pool/worker/messages.ts';
 import { runClusterThread as run } from '../../lib/pool/worker/worker-thread.ts';
 
 export { topologyOf } from '../../lib/cli/doctor/network/topology.ts';

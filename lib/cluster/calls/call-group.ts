@@ -16,9 +16,8 @@
 
 import { describe } from '../../base/thrown-value.ts';
 import { CancelledError } from '../../errors/errors.ts';
-import type { CallQueue, Queued } from '../../pool/queue/call-queue.ts';
-import type { Outcome, RoomWaiter } from '../../pool/queue/life.ts';
-import { Line } from '../../pool/queue/line.ts';
+import { Line } from '../../pool/queue/call-lines.ts';
+import type { CallQueue, Outcome, Queued, RoomWaiter } from '../../pool/queue/call-queue.ts';
 
 /** The part of a call that the group uses. */
 export interface Grouped extends Queued {

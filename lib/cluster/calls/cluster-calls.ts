@@ -15,7 +15,7 @@ import {
 } from '../../pool/calls/calls.ts';
 import type { ScheduleOptions } from '../../pool/calls/signatures.ts';
 import type { Call, Group, TakenArguments, Work } from '../../pool/queue/call.ts';
-import type { Outcome, Settle } from '../../pool/queue/life.ts';
+import type { Outcome, Settle } from '../../pool/queue/call-queue.ts';
 import { type AnyFunction, checkFunctionOrName } from '../../pool/queue/module-exports.ts';
 import { deadlineExceeded, inTime } from '../../pool/queue/time-limits.ts';
 import {

@@ -8,7 +8,7 @@ import { define } from '../../base/thrown-value.ts';
 import { Timer, turn } from '../../base/timer.ts';
 import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
 import { checkWaitOptions } from '../../pool/calls/call-options.ts';
-import type { Settle } from '../../pool/queue/life.ts';
+import type { Settle } from '../../pool/queue/call-queue.ts';
 import { giveFailure, noteFailure } from '../../pool/queue/unseen-functions.ts';
 import { RecentValues } from '../../pool/worker/recent-values.ts';
 import { NO_REMOTE_VALUE } from '../../values/lost-values.ts';

@@ -6,7 +6,7 @@ import { illegalConstructor } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import type { Work } from '../../pool/queue/call.ts';
 import type { End } from '../../pool/queue/call-queue.ts';
-import type { Resource } from '../../pool/worker/protocol.ts';
+import type { Resource } from '../../pool/worker/messages.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { NO_PER_WORKER_VALUES } from '../../values/lost-values.ts';
 

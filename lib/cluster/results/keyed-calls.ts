@@ -22,7 +22,7 @@ import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { CheckedOptions } from '../../pool/calls/call-options.ts';
 import type { HeldCall, KeptResults, KeptResultsHost, Started } from '../../pool/calls/calls.ts';
 import type { Work } from '../../pool/queue/call.ts';
-import type { Outcome, Settle } from '../../pool/queue/life.ts';
+import type { Outcome, Settle } from '../../pool/queue/call-queue.ts';
 import { deadlineExceeded, type Limits, UNLIMITED, watch } from '../../pool/queue/time-limits.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
 import { entriesOf, itemsOf } from '../../values/walk.ts';

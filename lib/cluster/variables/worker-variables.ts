@@ -61,7 +61,7 @@ function threadVariables(id: number, calling: Calling): WorkerVariables {
       const known = found.get(name);
       if (known !== undefined) return known;
       const all = binding().attachVariables(id);
-      if (all === null) throw new UnavailableError('The variables’ coordinator has ended');
+      if (all === null) throw new UnavailableError("The variables' coordinator has ended");
       const native = all.find(name);
       if (native === null) throw unknown(name);
       const { type, byteLength } = native;

@@ -10,7 +10,7 @@
 
 import { setImmediate } from '../../base/timer.ts';
 import type { ClusterHost } from '../../pool/queue/strategy.ts';
-import type { Resource } from '../../pool/worker/protocol.ts';
+import type { Resource } from '../../pool/worker/messages.ts';
 import { coalesced, Feeding } from '../../pool/workers/feeding.ts';
 import type { Session } from './session.ts';
 

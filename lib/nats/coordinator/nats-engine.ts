@@ -21,7 +21,7 @@ import { poolClosed } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport, WorkerStart } from '../../errors/phases.ts';
 import { log } from '../../events/spine.ts';
 import type { Call } from '../../pool/queue/call.ts';
-import type { Placement } from '../../pool/queue/lines/placement.ts';
+import type { Placement } from '../../pool/queue/call-lines.ts';
 import type {
   Cancellation,
   ClusterHost,
@@ -29,8 +29,8 @@ import type {
   QueuedWork,
   WorkerInfo,
 } from '../../pool/queue/strategy.ts';
+import type { Resource } from '../../pool/worker/messages.ts';
 import type { ModuleHooks } from '../../pool/worker/module.ts';
-import type { Resource } from '../../pool/worker/protocol.ts';
 import type { StopRecord } from '../../record/stop-record.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { ParameterServers } from '../variables/parameter-servers.ts';

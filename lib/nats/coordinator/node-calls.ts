@@ -10,13 +10,11 @@
 
 import { CancelledError } from '../../errors/errors.ts';
 import type { Call, Work } from '../../pool/queue/call.ts';
-import type { Outcome } from '../../pool/queue/life.ts';
-import type { InLine } from '../../pool/queue/lines/call-lines.ts';
-import type { Placement } from '../../pool/queue/lines/placement.ts';
+import type { InLine, Placement } from '../../pool/queue/call-lines.ts';
+import type { Outcome } from '../../pool/queue/call-queue.ts';
 import type { Cancellation, ClusterHost, RunningCall } from '../../pool/queue/strategy.ts';
-import { argumentError, type Fate } from '../../pool/worker/protocol.ts';
-import type { Taker } from '../../pool/workers/feeding.ts';
-import { inOrderOfReturn, type Sent, SentCalls } from '../../pool/workers/sent-calls.ts';
+import { argumentError, type Fate } from '../../pool/worker/messages.ts';
+import { inOrderOfReturn, type Sent, SentCalls, type Taker } from '../../pool/workers/feeding.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
 import { packValue, unpackValue } from '../../values/value.ts';

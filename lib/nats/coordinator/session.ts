@@ -8,10 +8,9 @@
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Call } from '../../pool/queue/call.ts';
-import type { InLine } from '../../pool/queue/lines/call-lines.ts';
-import { freeOf } from '../../pool/queue/lines/placement.ts';
+import { freeOf, type InLine } from '../../pool/queue/call-lines.ts';
 import type { ClusterHost } from '../../pool/queue/strategy.ts';
-import type { Resource } from '../../pool/worker/protocol.ts';
+import type { Resource } from '../../pool/worker/messages.ts';
 import { activityOf } from '../../pool/workers/slot-report.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';

@@ -3,10 +3,9 @@
 import type { VariableSource } from '../../cluster/variables/variable-store.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { Call } from '../../pool/queue/call.ts';
-import type { QueuedCalls } from '../../pool/queue/call-queue.ts';
-import type { Outcome } from '../../pool/queue/life.ts';
+import type { Outcome, QueuedCalls } from '../../pool/queue/call-queue.ts';
 import type { EngineEvent, StrategyHost } from '../../pool/queue/strategy.ts';
-import type { Fate, Resource, WorkerResource } from '../../pool/worker/protocol.ts';
+import type { Fate, Resource, WorkerResource } from '../../pool/worker/messages.ts';
 
 export type NodeHostOptions = Pick<
   StrategyHost,

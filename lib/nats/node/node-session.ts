@@ -10,16 +10,16 @@ import { availableParallelism, hostname } from 'node:os';
 import { type StopMessage, StopPeer } from '../../coordinator/stop-relay.ts';
 import type { TaskReadiness } from '../../errors/phases.ts';
 import { Call, type Work } from '../../pool/queue/call.ts';
-import type { Outcome } from '../../pool/queue/life.ts';
+import type { Outcome } from '../../pool/queue/call-queue.ts';
 import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';
 import { clusterCoordinator } from '../../pool/worker/coordinator-of-cluster.ts';
-import type { ModuleHooks } from '../../pool/worker/module.ts';
 import {
   type Fate,
   type Resource,
   type WorkerResource,
   wasStarted,
-} from '../../pool/worker/protocol.ts';
+} from '../../pool/worker/messages.ts';
+import type { ModuleHooks } from '../../pool/worker/module.ts';
 import { RecentValues } from '../../pool/worker/recent-values.ts';
 import { toPost, transferListOf } from '../../pool/worker/transfer.ts';
 import type { Recycle } from '../../pool/workers/channel.ts';

@@ -13,9 +13,8 @@
 import type { Definition } from '../../cluster/variables/variable.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { Call, type Work } from '../../pool/queue/call.ts';
-import type { Outcome } from '../../pool/queue/life.ts';
+import type { Outcome } from '../../pool/queue/call-queue.ts';
 import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';
-import type { ModuleHooks } from '../../pool/worker/module.ts';
 import {
   CLAIMS,
   DRAW,
@@ -23,7 +22,8 @@ import {
   type Resource,
   STATE,
   wasStarted,
-} from '../../pool/worker/protocol.ts';
+} from '../../pool/worker/messages.ts';
+import type { ModuleHooks } from '../../pool/worker/module.ts';
 import type { WorkerName } from '../../pool/workers/channel.ts';
 import { WorkerPool } from '../../pool/workers/worker-pool.ts';
 import { encode } from '../../record/encoded-error.ts';

@@ -12,7 +12,7 @@ import type { Answer, Request } from '../../cluster/variables/variable-store.ts'
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { checkTaskPhase, type TaskPhase } from '../../errors/phases.ts';
 import { VARIABLE_TYPES } from '../../native/binding.ts';
-import type { Fate, Resource } from '../../pool/worker/protocol.ts';
+import type { Fate, Resource } from '../../pool/worker/messages.ts';
 import { decode } from '../../record/encoded-error.ts';
 import {
   type Guard,

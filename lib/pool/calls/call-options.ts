@@ -25,8 +25,7 @@ import { checkErrorTypes, isErrorClass } from '../../coordinator/coordinator-opt
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { activeContext } from '../../telemetry/spans.ts';
 import type { CallTerms, RetryRule } from '../queue/call.ts';
-import { PRIORITIES } from '../queue/lines/call-lines.ts';
-import { nowhere, Placement } from '../queue/lines/placement.ts';
+import { nowhere, Placement, PRIORITIES } from '../queue/call-lines.ts';
 import { type Limits, UNLIMITED } from '../queue/time-limits.ts';
 import type { CallOptions, MapOptions, ScheduleOptions } from './signatures.ts';
 

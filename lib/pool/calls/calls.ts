@@ -8,9 +8,9 @@ import { EventLoopYield } from '../../base/timer.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import { unpackValue } from '../../values/value.ts';
 import { Call, type CallOwner, type Work } from '../queue/call.ts';
+import type { Placement } from '../queue/call-lines.ts';
+import type { Outcome, RoomWaiter, Settle } from '../queue/call-queue.ts';
 import type { CallRules } from '../queue/call-rules.ts';
-import type { Outcome, RoomWaiter, Settle } from '../queue/life.ts';
-import type { Placement } from '../queue/lines/placement.ts';
 import {
   type AnyFunction,
   checkFunctionOrName,

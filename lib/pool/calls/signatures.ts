@@ -1,7 +1,7 @@
 /** Types of the calls of a module's functions. */
 
 import type { ErrorClass } from '../../coordinator/coordinator-options.ts';
-import type { Priority } from '../queue/lines/call-lines.ts';
+import type { Priority } from '../queue/call-lines.ts';
 import type { AnyFunction } from '../queue/module-exports.ts';
 
 /**

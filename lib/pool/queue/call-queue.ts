@@ -2,7 +2,7 @@
  * The queue of calls for workers, as a pure state machine. It knows neither workers nor results,
  * and waits for no timer or event.
  *
- * 1. Every call that was put in is in one phase of its life (life.ts), which only the queue
+ * 1. Every call that was put in is in one phase of its life (below), which only the queue
  *    changes; `#live` has those that are not out, the oldest first, `#counts` their number by phase.
  * 2. What waits for room gets it by priority, and in each priority in order: else small calls would
  *    pass a large one without end.
@@ -20,9 +20,7 @@
  * 7. After `close` nothing new is put in. Calls in flight stay there until `out`.
  */
 
-import type { Life, Outcome, Place, RoomWaiter } from './life.ts';
-import { Line } from './line.ts';
-import { CallLines, type InLine, PRIORITIES, type Runner, rankOf } from './lines/call-lines.ts';
+import { CallLines, type InLine, Line, PRIORITIES, type Runner, rankOf } from './call-lines.ts';
 import type { NeverReady } from './readiness.ts';
 
 /** The part of a call that the queue uses. */
@@ -253,7 +251,8 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     this.#move(call, isIn ? { at: 'out', outcome } : { at: 'out', refusal: outcome.value });
     if (life.at === 'queued') this.#items.hasLeft(call);
     if (life.at === 'waiting') this.#room[rankOf(call)]?.hasLeft();
-    this.#gone(call);
+    call.tell();
+    this.#listener.onOut(call);
     if (life.at === 'waiting') life.waiter.refused(outcome.value);
     this.#serve();
   }
@@ -274,7 +273,8 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
       call.enter();
     } catch (error) {
       this.#move(call, { at: 'out', refusal: error });
-      this.#gone(call);
+      call.tell();
+      this.#listener.onOut(call);
       throw error;
     }
     if (call.isHeld) this.#move(call, { at: 'held' });
@@ -312,11 +312,6 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     if (before.at !== 'new' && life.at === 'out') this.#live.hasLeft();
   }
 
-  #gone(call: C): void {
-    call.tell();
-    this.#listener.onOut(call);
-  }
-
   /** Lets in what waits for room, as far as there is room. */
   #serve(): void {
     while (!this.isClosed) {
@@ -334,4 +329,79 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
       waiter.entered();
     }
   }
+}
+
+// The life of a call in the queue: where it is, and how it has settled. `next` is the only way from
+// one phase to another.
+//
+// 1. A call settles once: `outcome` is there from then on. A call in flight may settle before its
+//    attempt ends, by a deadline, a signal or another worker; it stays in flight until the attempt has
+//    ended.
+// 2. What is out stays out. Without an outcome it was refused: nobody has its value.
+
+/** What a call settles with. */
+export type Outcome = {
+  readonly state: 'ready' | 'failed' | 'cancelled';
+  readonly value: unknown;
+  /** It was stored before, or the store has failed: the function was not run. */
+  readonly isKept?: boolean;
+};
+
+/**
+ * Is told how a call has settled. Only the first call has an effect.
+ *
+ * @returns whether this was the first call
+ */
+export type Settle = (state: Outcome['state'], value: unknown) => boolean;
+
+/** Hears of a call that waits for room. One of both is called, once. */
+export type RoomWaiter = {
+  entered(): void;
+  /** It is out. */
+  refused(error: unknown): void;
+};
+
+export type Life =
+  | { readonly at: 'new' }
+  /** For room. */
+  | { readonly at: 'waiting'; readonly waiter: RoomWaiter }
+  /** For its arguments, or a stored result. */
+  | { readonly at: 'held' }
+  | { readonly at: 'queued' }
+  | { readonly at: 'in-flight'; readonly outcome?: Outcome }
+  /** It has failed, and is queued again later: by `timer`. */
+  | { readonly at: 'delayed'; readonly timer: { clear(): void } | undefined }
+  | { readonly at: 'out'; readonly outcome: Outcome }
+  /** That was told: from now on the value is its caller's alone. */
+  | { readonly at: 'out'; readonly isTold: true }
+  | { readonly at: 'out'; readonly refusal: unknown };
+
+export type Place = Life['at'];
+
+const MAY_FOLLOW: Readonly<Record<Place, readonly Place[]>> = {
+  // On a node, whose coordinator has the queue, a call is in flight from the start.
+  new: ['waiting', 'held', 'queued', 'in-flight', 'out'],
+  waiting: ['new', 'held', 'queued', 'out'],
+  held: ['queued', 'out'],
+  queued: ['in-flight', 'out'],
+  'in-flight': ['in-flight', 'queued', 'delayed', 'out'],
+  delayed: ['queued', 'out'],
+  out: [],
+};
+
+export const outcomeOf = (life: Life): Outcome | undefined =>
+  'outcome' in life ? life.outcome : undefined;
+
+/** A call that has settled. */
+const SETTLED: readonly Place[] = ['in-flight', 'out'];
+
+/** @returns the phase that follows: `to`, with the outcome that the call had before */
+export function next(from: Life, to: Life): Life {
+  const outcome = outcomeOf(from);
+  const following = outcome === undefined ? MAY_FOLLOW[from.at] : SETTLED;
+  if (from.at === 'out' || !following.includes(to.at)) {
+    throw new Error(`A call that is ${from.at} cannot be ${to.at}`);
+  }
+  if (outcome === undefined) return to;
+  return to.at === 'out' ? { at: 'out', outcome } : { at: 'in-flight', outcome };
 }

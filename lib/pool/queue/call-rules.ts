@@ -10,12 +10,11 @@ import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { CALL } from '../../events/timeline.ts';
-import type { Fate, Resource } from '../worker/protocol.ts';
+import type { Fate, Resource } from '../worker/messages.ts';
 import type { VariableSource } from '../worker/variables.ts';
 import { type Call, lossesOf } from './call.ts';
-import type { CallQueue, End } from './call-queue.ts';
-import type { Outcome } from './life.ts';
-import { nowhere, type Placement } from './lines/placement.ts';
+import { nowhere, type Placement } from './call-lines.ts';
+import type { CallQueue, End, Outcome } from './call-queue.ts';
 import type { Cancellation, ClusterHost, EngineEvent, QueuedWork } from './strategy.ts';
 import { overdue } from './time-limits.ts';
 

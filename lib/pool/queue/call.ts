@@ -6,13 +6,18 @@ import { CALL, CALL_TYPES, type CallEvents } from '../../events/timeline.ts';
 import { CallSpan } from '../../telemetry/spans.ts';
 import type { PassedArguments } from '../../values/packed-arguments.ts';
 import { releaseArguments } from '../../values/to-thread.ts';
-import { type Fate, wasStarted } from '../worker/protocol.ts';
+import { type Fate, wasStarted } from '../worker/messages.ts';
 import { aboutOf } from '../worker/task-channel.ts';
 import type { Movable } from '../worker/transfer.ts';
-import type { Queued } from './call-queue.ts';
-import { type Life, next, type Outcome, outcomeOf, type Settle } from './life.ts';
-import type { Priority } from './lines/call-lines.ts';
-import type { Placement } from './lines/placement.ts';
+import type { Placement, Priority } from './call-lines.ts';
+import {
+  type Life,
+  next,
+  type Outcome,
+  outcomeOf,
+  type Queued,
+  type Settle,
+} from './call-queue.ts';
 
 /** A function of the module with its arguments, as it was scheduled. */
 export type Work = {
@@ -40,7 +45,7 @@ export type Work = {
 
 export type TakenArguments = Pick<Work, 'args' | 'transfer' | 'hasVariables'>;
 
-/** Ids are stored in Int32 claims (protocol.ts), where numbers up to 0 mean something else. */
+/** Ids are stored in Int32 claims (messages.ts), where numbers up to 0 mean something else. */
 const MAX_ID = 2 ** 31 - 2;
 let lastId = 0;
 

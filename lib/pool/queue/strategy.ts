@@ -6,12 +6,11 @@
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { NodeHealth, ReadinessReport } from '../../errors/phases.ts';
-import type { Fate, Resource, WorkerResource } from '../worker/protocol.ts';
+import type { Fate, Resource, WorkerResource } from '../worker/messages.ts';
 import type { Definition, VariableSource } from '../worker/variables.ts';
 import type { Call } from './call.ts';
-import type { QueuedCalls } from './call-queue.ts';
-import type { Outcome } from './life.ts';
-import type { Placement, Resources } from './lines/placement.ts';
+import type { Placement, Resources } from './call-lines.ts';
+import type { Outcome, QueuedCalls } from './call-queue.ts';
 
 /** One worker of a cluster, at the moment when `workers` was read. */
 export type WorkerInfo = {

@@ -5,7 +5,7 @@ import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { Timer, within } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';
 import type { Call } from './call.ts';
-import type { Outcome } from './life.ts';
+import type { Outcome } from './call-queue.ts';
 
 export type Limits = {
   readonly signal: AbortSignal | undefined;

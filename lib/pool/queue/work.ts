@@ -20,10 +20,9 @@ import {
   packArguments,
   SHARED_MEMORY,
 } from '../../values/packed-arguments.ts';
-import { bytesOfPrimitive, smallCopy } from '../../values/small-copy.ts';
-import { copyFlat } from '../../values/to-thread.ts';
+import { bytesOfPrimitive, copyFlat, smallCopy } from '../../values/to-thread.ts';
 import { hasSerializer, packValue } from '../../values/value.ts';
-import { argumentError } from '../worker/protocol.ts';
+import { argumentError } from '../worker/messages.ts';
 import { checkAttached, type Movable, transferListOf } from '../worker/transfer.ts';
 import type { TakenArguments, Work } from './call.ts';
 
@@ -158,7 +157,7 @@ function taken(
 // other arguments. Each value is read once, by the copier itself: no other walk goes through it,
 // which holes, depth or getters could make long.
 //
-// 1. Small plain arguments are copied as values (small-copy.ts); for threads, bare arrays beside
+// 1. Small plain arguments are copied as values (to-thread.ts); for threads, bare arrays beside
 //    small primitive values, too (to-thread.ts).
 // 2. All others are packed as bytes, which is half of the work of structuredClone. The worker does
 //    the other half. The bytes are kept until the call has ended, for another attempt.

@@ -11,7 +11,7 @@ import { decode, encode } from '../../record/encoded-error.ts';
 import { runAttempt } from '../../telemetry/spans.ts';
 import { refusedValue } from '../../values/lost-values.ts';
 import { receivedArguments } from '../../values/packed-arguments.ts';
-import { smallCopy } from '../../values/small-copy.ts';
+import { smallCopy } from '../../values/to-thread.ts';
 import { packValue } from '../../values/value.ts';
 import {
   type CurrentCall,
@@ -22,7 +22,18 @@ import {
   runAsCall,
 } from './call-store.ts';
 import type { CancelledCalls } from './cancelled-calls.ts';
-import type { FromWorker, SentCall, ToWorker } from './messages.ts';
+import {
+  CANCELLED,
+  DRAW,
+  type DrawMethod,
+  ENDED,
+  type FromWorker,
+  type SentCall,
+  STATE,
+  type ToWorker,
+  type WorkerResource,
+  type WorkerSettings,
+} from './messages.ts';
 import {
   type ExportedFunction,
   type Exports,
@@ -31,15 +42,6 @@ import {
   serveModule,
 } from './module.ts';
 import { ProgressOutbox, ResultsOutbox, SHORT_US } from './outboxes.ts';
-import {
-  CANCELLED,
-  DRAW,
-  type DrawMethod,
-  ENDED,
-  STATE,
-  type WorkerResource,
-  type WorkerSettings,
-} from './protocol.ts';
 import { aboutOf, isTaskTraced, spanAttributes, traceRun } from './task-channel.ts';
 import { type Movable, refusedResult, toPost, transferListOf } from './transfer.ts';
 import type {

@@ -3,8 +3,7 @@
 import { isObject } from '../../base/thrown-value.ts';
 import { now } from '../../base/timer.ts';
 import { encode } from '../../record/encoded-error.ts';
-import type { FromWorker, SentResult } from './messages.ts';
-import { STATE } from './protocol.ts';
+import { type FromWorker, type SentResult, STATE } from './messages.ts';
 import { RecentValues } from './recent-values.ts';
 import { type Movable, refusedResult, transferListOf } from './transfer.ts';
 

@@ -15,9 +15,8 @@ import { CancelledCalls } from './cancelled-calls.ts';
 import { clusterCoordinator } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { addLasting } from './lasting-listeners.ts';
-import { type FromWorker, isToWorker } from './messages.ts';
+import { type FromWorker, isToWorker, type WorkerSettings } from './messages.ts';
 import { blockOutput } from './output.ts';
-import type { WorkerSettings } from './protocol.ts';
 import type { MakeWorkerVariables } from './variables.ts';
 
 /** How long the functions of a process may go on without the parent, or its thread. */

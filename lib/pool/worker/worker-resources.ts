@@ -11,7 +11,7 @@ import { decode } from '../../record/encoded-error.ts';
 import { checkKept } from '../../values/lost-values.ts';
 import { type PassedArguments, packArguments } from '../../values/packed-arguments.ts';
 import { unpackValue } from '../../values/value.ts';
-import { type DrawMethod, STATE, type WorkerResource } from './protocol.ts';
+import { type DrawMethod, STATE, type WorkerResource } from './messages.ts';
 
 // An iterator of a data set, as the functions of its worker get it: `return` of what is iterated is
 // called once, when a function, the worker or the coordinator lets it go, or at its end.

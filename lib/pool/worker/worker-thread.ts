@@ -8,9 +8,8 @@ import { handlesUncaught } from '../../coordinator/threads/causes-of-death.ts';
 import { onlyForOwnWorkers } from '../../coordinator/threads/worker-module.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { addLasting } from './lasting-listeners.ts';
-import type { FromWorker, ToWorker } from './messages.ts';
+import type { FromWorker, ToWorker, WorkerSettings } from './messages.ts';
 import { postOutput } from './output.ts';
-import type { WorkerSettings } from './protocol.ts';
 import type { Movable } from './transfer.ts';
 import type { MakeWorkerVariables } from './variables.ts';
 

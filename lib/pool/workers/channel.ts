@@ -16,9 +16,14 @@ import { decode } from '../../record/encoded-error.ts';
 import { nameProcess, threadNameOf } from '../../record/stop-record.ts';
 import { packMessage, unpackMessage } from '../../values/value.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
-import { type FromWorker, isFromWorker, type ToWorker } from '../worker/messages.ts';
+import {
+  CLAIMS,
+  type FromWorker,
+  isFromWorker,
+  type ToWorker,
+  type WorkerSettings,
+} from '../worker/messages.ts';
 import type { ModuleHooks } from '../worker/module.ts';
-import { CLAIMS, type WorkerSettings } from '../worker/protocol.ts';
 import type { Movable } from '../worker/transfer.ts';
 import { writeAllAtExit } from './whole-output.ts';
 
@@ -129,7 +134,7 @@ export interface WorkerChannel {
   readonly place: string;
   /** Undefined: a process. */
   readonly threadId: number | undefined;
-  /** The claims (protocol.ts). */
+  /** The claims (messages.ts). */
   readonly words: Int32Array;
   /** Whether the worker sees `words`: a thread does, a process does not. */
   readonly isShared: boolean;

@@ -7,12 +7,11 @@
  */
 
 import { setImmediate, soon } from '../../base/timer.ts';
-import type { Runner } from '../queue/lines/call-lines.ts';
+import type { Runner } from '../queue/call-lines.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
-import type { Availability } from './availability.ts';
 import { coalesced, Feeding } from './feeding.ts';
 import type { LiveWorker } from './live-worker.ts';
-import type { Slots } from './slots.ts';
+import type { Availability, Slots } from './slots.ts';
 
 /** A worker is sent calls in advance until they are expected to take this long. */
 const WORKER_AHEAD_US = 1_000;

@@ -2,7 +2,7 @@
  * A worker from its start until it is gone, with the calls that it was sent.
  *
  * 1. `#sent` holds the calls that were sent to the worker and have not ended, in the order
- *    in which the worker takes them. Each has a claim (protocol.ts) of its own.
+ *    in which the worker takes them. Each has a claim (messages.ts) of its own.
  * 2. The claim says whether the call was started, and whether it has ended: a call is never
  *    recalled and run, too. A process shares no claims with us: it is sent one call at a time,
  *    which counts as running.
@@ -24,15 +24,22 @@ import { passedAsBytes } from '../../values/packed-arguments.ts';
 import { toThread } from '../../values/to-thread.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
 import type { Call, Work } from '../queue/call.ts';
-import type { Outcome } from '../queue/life.ts';
-import type { Placement } from '../queue/lines/placement.ts';
+import type { Placement } from '../queue/call-lines.ts';
+import type { Outcome } from '../queue/call-queue.ts';
 import type { Cancellation, RunningCall, StrategyHost } from '../queue/strategy.ts';
-import type { SentCall, SentResult, ToWorker } from '../worker/messages.ts';
-import { argumentError, CANCELLED, ENDED, type Fate, STATE } from '../worker/protocol.ts';
+import {
+  argumentError,
+  CANCELLED,
+  ENDED,
+  type Fate,
+  type SentCall,
+  type SentResult,
+  STATE,
+  type ToWorker,
+} from '../worker/messages.ts';
 import type { Movable } from '../worker/transfer.ts';
 import type { WorkerChannel, WorkerName, WorkerOptions } from './channel.ts';
-import type { Taker } from './feeding.ts';
-import { inOrderOfReturn, isOnlyHere, type Sent, SentCalls } from './sent-calls.ts';
+import { inOrderOfReturn, isOnlyHere, type Sent, SentCalls, type Taker } from './feeding.ts';
 
 // Whether a worker thread answers. A function that has ended may leave its thread busy, with a
 // timer that computes for ever, for example: such a thread begins nothing that it is sent.

@@ -17,7 +17,7 @@ import { notMade } from '../../errors/phases.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
-import type { WorkerResource } from '../worker/protocol.ts';
+import type { WorkerResource } from '../worker/messages.ts';
 import type { WorkerChannel } from './channel.ts';
 
 type Host = Pick<StrategyHost, 'retries'>;

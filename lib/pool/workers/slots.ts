@@ -10,9 +10,10 @@
  *    have been idle for long enough. It does not keep the program alive.
  */
 
+import { codeOf, fieldOf, messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
-import { counted } from '../../coordinator/words.ts';
-import { CancelledError } from '../../errors/errors.ts';
+import { counted, duration } from '../../coordinator/words.ts';
+import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import type { Call } from '../queue/call.ts';
 import type { QueuedCalls } from '../queue/call-queue.ts';
 import type { WorkerSlot } from './worker-slot.ts';
@@ -225,5 +226,78 @@ export class Slots {
       if (slot.worker === undefined) this.remove(slot);
       else slot.retire(new CancelledError('The worker is not needed any more'));
     }
+  }
+}
+
+// Whether calls may wait for a worker of this machine. They may while one is ready, and for a while
+// after a start has failed: starting goes on, and a shortage may pass.
+
+/** 'failing' since the first start that has failed while no worker was ready. */
+type State =
+  | { readonly kind: 'available' }
+  | { readonly kind: 'failing'; readonly cause: Error; readonly timer: Timer }
+  | { readonly kind: 'unavailable'; readonly error: UnavailableError };
+
+/** Of a system that has no more threads, processes, memory or descriptors now. */
+const SHORTAGES = new Set<unknown>([
+  'ERR_WORKER_INIT_FAILED',
+  'ERR_WORKER_OUT_OF_MEMORY',
+  'EAGAIN',
+  'ENOMEM',
+  'EMFILE',
+  'ENFILE',
+]);
+
+export function isShortage(error: unknown): boolean {
+  const cause = fieldOf(error, 'cause');
+  return SHORTAGES.has(codeOf(error)) || (cause !== undefined && isShortage(cause));
+}
+
+export class Availability {
+  readonly #afterMs: number;
+  readonly #onUnavailable: () => void;
+  #state: State = { kind: 'available' };
+
+  constructor(afterMs: number, onUnavailable: () => void) {
+    this.#afterMs = afterMs;
+    this.#onUnavailable = onUnavailable;
+  }
+
+  /** With what calls are rejected now. */
+  get error(): UnavailableError | undefined {
+    return this.#state.kind === 'unavailable' ? this.#state.error : undefined;
+  }
+
+  workerIsReady(): void {
+    this.close();
+    this.#state = { kind: 'available' };
+  }
+
+  /** A worker could not be started, and none is ready. */
+  startHasFailed(cause: Error): void {
+    const state = this.#state;
+    if (state.kind === 'unavailable')
+      this.#state = { kind: 'unavailable', error: this.#because(cause) };
+    else if (state.kind === 'failing') this.#state = { ...state, cause };
+    else {
+      const timer = new Timer(this.#afterMs, () => this.#isOver()).unref();
+      this.#state = { kind: 'failing', cause, timer };
+    }
+  }
+
+  /** Nothing is started any more. */
+  close(): void {
+    if (this.#state.kind === 'failing') this.#state.timer.clear();
+  }
+
+  #isOver(): void {
+    if (this.#state.kind !== 'failing') return;
+    this.#state = { kind: 'unavailable', error: this.#because(this.#state.cause) };
+    this.#onUnavailable();
+  }
+
+  #because(cause: Error): UnavailableError {
+    const text = `No worker has been ready for ${duration(this.#afterMs)}. Last: ${messageOf(cause)}`;
+    return new UnavailableError(text, { cause });
   }
 }

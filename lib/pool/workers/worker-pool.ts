@@ -15,15 +15,14 @@ import { log } from '../../events/spine.ts';
 import { hold, release } from '../../native/native.ts';
 import { leaveSpare, useSpare } from '../../values/to-thread.ts';
 import type { Call } from '../queue/call.ts';
-import type { Placement } from '../queue/lines/placement.ts';
+import type { Placement } from '../queue/call-lines.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
+import type { WorkerResource } from '../worker/messages.ts';
 import { importError } from '../worker/module.ts';
-import type { WorkerResource } from '../worker/protocol.ts';
 import type { Definition } from '../worker/variables.ts';
-import { Availability, isShortage } from './availability.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
 import { Dispatcher } from './dispatcher.ts';
-import { type Elastic, Slots } from './slots.ts';
+import { Availability, type Elastic, isShortage, Slots } from './slots.ts';
 import { type Death, WorkerSlot } from './worker-slot.ts';
 
 // Starts workers a few at a time: hundreds of threads that start at once leave this process's main

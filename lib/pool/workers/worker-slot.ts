@@ -19,9 +19,8 @@ import { settingUp, type TaskPhase, type TaskReadiness } from '../../errors/phas
 import { decode } from '../../record/encoded-error.ts';
 import type { Call } from '../queue/call.ts';
 import type { StrategyHost, WorkerInfo } from '../queue/strategy.ts';
-import type { FromWorker } from '../worker/messages.ts';
+import type { FromWorker, WorkerResource } from '../worker/messages.ts';
 import { whyNotImported } from '../worker/module.ts';
-import type { WorkerResource } from '../worker/protocol.ts';
 import type { Definition } from '../worker/variables.ts';
 import {
   type Isolation,

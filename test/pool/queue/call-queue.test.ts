@@ -6,14 +6,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallGroup, type Grouped } from '../../../lib/cluster/calls/call-group.ts';
-import { CallQueue } from '../../../lib/pool/queue/call-queue.ts';
 import {
+  CallQueue,
   next as following,
   type Life,
   type Outcome,
   outcomeOf,
   type Place,
-} from '../../../lib/pool/queue/life.ts';
+} from '../../../lib/pool/queue/call-queue.ts';
 import { isPending, turn } from '../../support/gate.ts';
 import { seed } from '../../support/seed.ts';
 

@@ -4,8 +4,7 @@
  * placement, so that a worker passes those that it may not run at once, however many they are.
  */
 
-import { Line } from '../line.ts';
-import type { Placement } from './placement.ts';
+import { outOfRange } from '../../base/arguments.ts';
 
 export const PRIORITIES = ['high', 'normal', 'low'] as const;
 /** Which functions are run first: the option `priority` of a call. */
@@ -166,3 +165,168 @@ export class CallLines<C extends InLine> {
 /** The position of its priority in PRIORITIES. */
 export const rankOf = ({ priority = 'normal' }: InLine): number => PRIORITIES.indexOf(priority);
 const keyOf = ({ placement }: InLine): string => placement?.key ?? ANYWHERE;
+
+/**
+ * A line, first in, first out, whose items may leave from anywhere: an item that has left stays
+ * in the arrays, where it is skipped, until most items there have left. So each call takes the
+ * same time on average, however long the line is.
+ */
+export class Line<T> {
+  readonly #isHere: (item: T) => boolean;
+  #head: T[] = []; // reversed: the next item is at the end
+  #tail: (T | undefined)[] = [];
+  #next = 0; // in #tail
+  #size = 0;
+  /** The number of items in the arrays that have left. */
+  #left = 0;
+
+  /** @param isHere - false from the moment on in which an item leaves other than by `shift` */
+  constructor(isHere: (item: T) => boolean) {
+    this.#isHere = isHere;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** All items, in order. */
+  get items(): T[] {
+    return this.#all().filter(this.#isHere);
+  }
+
+  push(item: T): void {
+    this.#size += 1;
+    this.#tail.push(item);
+  }
+
+  unshift(item: T): void {
+    this.#size += 1;
+    this.#head.push(item);
+  }
+
+  /** The first item, which stays in the line. */
+  first(): T | undefined {
+    for (;;) {
+      const item = this.#head.length > 0 ? this.#head.at(-1) : this.#tail[this.#next];
+      if (item === undefined || this.#isHere(item)) return item;
+      this.#drop();
+      this.#left -= 1;
+    }
+  }
+
+  shift(): T | undefined {
+    const item = this.first();
+    if (item === undefined) return undefined;
+    this.#size -= 1;
+    this.#drop();
+    return item;
+  }
+
+  /** Has to be called when `isHere` has become false for an item of the line. */
+  hasLeft(): void {
+    this.#size -= 1;
+    this.#left += 1;
+    if (this.#left <= this.#size) return;
+    this.#tail = this.#size === 0 ? [] : this.items;
+    this.#head = [];
+    this.#next = 0;
+    this.#left = 0;
+  }
+
+  /** Removes the items for which `isWanted` is true, and returns them in order. */
+  takeAll(isWanted: (item: T) => boolean = () => true): T[] {
+    const here = this.items;
+    const taken = here.filter(isWanted);
+    this.#tail = here.filter((item) => !isWanted(item));
+    this.#head = [];
+    this.#next = 0;
+    this.#left = 0;
+    this.#size = this.#tail.length;
+    return taken;
+  }
+
+  #all(): T[] {
+    return [...this.#head.toReversed(), ...(this.#tail.slice(this.#next) as T[])];
+  }
+
+  /** Takes the first item out of the arrays. */
+  #drop(): void {
+    if (this.#head.length > 0) {
+      this.#head.pop();
+      return;
+    }
+    this.#tail[this.#next] = undefined; // so that the array does not keep the item alive
+    this.#next += 1;
+    if (this.#next > 1_024 && this.#next * 2 > this.#tail.length) {
+      this.#tail = this.#tail.slice(this.#next);
+      this.#next = 0;
+    }
+  }
+}
+
+// Which workers may run a call: a certain one, or those that have what it needs.
+
+/** Amounts by name: what a worker has, or a function needs. */
+export type Resources = Readonly<Record<string, number>>;
+
+export class Placement {
+  readonly worker: number | undefined;
+  readonly resources: Resources | undefined;
+  /** Equal for equal placements; not empty. */
+  readonly key: string;
+
+  private constructor(worker: number | undefined, resources: Resources | undefined) {
+    this.worker = worker;
+    this.resources = resources;
+    const sorted = Object.entries(resources ?? {}).toSorted(([one], [other]) =>
+      one < other ? -1 : 1,
+    );
+    this.key = JSON.stringify([worker ?? null, sorted]);
+  }
+
+  /** @returns undefined if any worker will do */
+  static of(worker: number | undefined, resources: Resources = {}): Placement | undefined {
+    const needed = Object.entries(resources).filter(([, amount]) => amount > 0);
+    if (worker === undefined && needed.length === 0) return undefined;
+    return new Placement(worker, needed.length === 0 ? undefined : Object.fromEntries(needed));
+  }
+
+  /** For messages: `worker 3`, `a worker with gpu=1`. */
+  get text(): string {
+    const { worker, resources } = this;
+    const needs = resources === undefined ? '' : ` with ${resourcesText(resources)}`;
+    return `${worker === undefined ? 'a worker' : `worker ${worker}`}${needs}`;
+  }
+
+  /** Whether the worker may run it, which has so much that no function uses. */
+  fits(worker: number, free: Resources): boolean {
+    if (this.worker !== undefined && this.worker !== worker) return false;
+    const needed = Object.entries(this.resources ?? {});
+    return needed.every(
+      ([name, amount]) => (Object.hasOwn(free, name) ? (free[name] ?? 0) : 0) >= amount,
+    );
+  }
+}
+
+/** The error of a call that no worker will ever run; `why`: of `Engine.whyNowhere`. */
+export function nowhere({ worker, resources }: Placement, why: string): RangeError {
+  return worker === undefined
+    ? outOfRange('options.resources', `what a worker can have: ${why}`, resources)
+    : outOfRange('options.worker', `that of a worker that can be: ${why}`, worker);
+}
+
+export const resourcesText = (resources: Resources): string =>
+  Object.entries(resources)
+    .map(([name, amount]) => `${name}=${amount}`)
+    .join(',');
+
+/** What is left of `all` while functions with these placements run. */
+export function freeOf(all: Resources, running: Iterable<Placement | undefined>): Resources {
+  const free: Record<string, number> = { ...all };
+  for (const placement of running) {
+    for (const [name, amount] of Object.entries(placement?.resources ?? {})) {
+      free[name] = (free[name] ?? 0) - amount;
+    }
+  }
+  return free;
+}
