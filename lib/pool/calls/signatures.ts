@@ -131,7 +131,10 @@ export type FunctionNames<M extends object> = {
 }[keyof M] &
   string;
 
-export type Result<F extends AnyFunction> = Awaited<ReturnType<F>>;
+/** What arrives of a value: of a Buffer a plain Uint8Array. (Types of its parts are not changed.) */
+export type Arrived<T> = T extends Buffer ? Uint8Array : T;
+
+export type Result<F extends AnyFunction> = Arrived<Awaited<ReturnType<F>>>;
 
 export type Named<M extends object, K extends keyof M> = M[K] extends AnyFunction
   ? M[K]

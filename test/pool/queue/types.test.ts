@@ -30,6 +30,7 @@ const sum = (...all: number[]): number => all.length;
 const thenable = (): PromiseLike<bigint> => Promise.resolve(1n);
 const train = async (steps: number, data: AsyncIterator<number>): Promise<Float64Array> =>
   new Float64Array([steps, Number((await data.next()).value)]);
+const digest = async (): Promise<Buffer | undefined> => Buffer.from('it arrives as bytes');
 function* count(to: number): Generator<number> {
   for (let at = 0; at < to; at += 1) yield at;
 }
@@ -55,6 +56,7 @@ async function byFunction(cluster: ClusterCoordinator<Tasks>): Promise<void> {
   expectTypeOf(await cluster.schedule(now, [])).toEqualTypeOf<RemoteValue<Date>>();
   expectTypeOf(await cluster.schedule(later, ['a'])).toEqualTypeOf<RemoteValue<string[]>>();
   expectTypeOf(await cluster.schedule(thenable)).toEqualTypeOf<RemoteValue<bigint>>();
+  expectTypeOf(await cluster.run(digest)).toEqualTypeOf<Uint8Array | undefined>();
   expectTypeOf(await cluster.schedule(count, [3])).toEqualTypeOf<RemoteValue<Generator<number>>>();
   await cluster.schedule(add, [1, 2], { timeoutMs: 5, signal: AbortSignal.abort() });
   await cluster.schedule(now, undefined, { timeoutMs: 5 });
