@@ -308,7 +308,13 @@ console.log(table.toString());
 console.log(`${chosen.length - failed} passed, ${failed} failed`);
 if (flagsGiven.write) {
   const page = join(root, 'docs/installing.md');
-  const markdown = [head, head.map(() => '---'), ...rows].map(
+  const ways = new Map(); // a line for each, with its bundlers
+  for (const [name, ...way] of rows) {
+    const key = way.join(' | ');
+    ways.set(key, [...(ways.get(key) ?? []), name]);
+  }
+  const lines = Array.from(ways, ([way, names]) => [names.join(', '), way]);
+  const markdown = [head, head.map(() => '---'), ...lines].map(
     (cells) => `| ${cells.join(' | ')} |`,
   );
   writeFileSync(
