@@ -3,6 +3,9 @@
  * package, for the limits in rows.mjs. Prints as JSON microseconds, and of processor time, of one;
  * with a COUNT it does so many and no more, for callgrind and strace.
  *
+ *   first        the first 100 calls of a process on two workers, one after the other, after one more
+ *   move         1 MB that is moved, 20 at once on one worker
+ *   any          AbortSignal.any, the peer of the stories of children
  *   calls        calls one after the other, on one worker: the same messages as a call of the package,
  *                a promise, an id, a claim
  *   in-flight    64 at once on two workers, as many in a message as there are
@@ -12,8 +15,12 @@
  *   child        an AbortController for each child, which a parent finds weakly, and which three
  *                native objects would hear of (FinalizationRegistry)
  *   child-300    beside 300 MB of live objects
+ *   child-native the core's own child, and a signal in which native code finds it: the calls of
+ *                Node-API that make them, and no other JavaScript of the package
+ *   any-300, child-native-300   beside 300 MB of live objects
  */
 
+import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 
 const [, , story, given] = process.argv;
@@ -41,7 +48,7 @@ class Lane {
 }
 
 /** @returns a function that calls one of the functions on a worker */
-function bare(workers, name = 'add', isAlone = false) {
+function bare(workers, name = 'add', isAlone = false, moved = () => []) {
   const lanes = Array.from({ length: workers }, () => new Lane());
   const pending = new Map();
   let last = 0;
@@ -49,7 +56,8 @@ function bare(workers, name = 'add', isAlone = false) {
   const flush = () => {
     isDue = false;
     for (const lane of lanes) {
-      if (lane.calls.length > 0) lane.worker.postMessage({ kind: 'run', calls: lane.calls });
+      const { calls } = lane;
+      if (calls.length > 0) lane.worker.postMessage({ kind: 'run', calls }, moved(calls));
       lane.calls = [];
     }
   };
@@ -110,16 +118,48 @@ function children() {
   };
 }
 
-async function childCost(count) {
-  const make = children();
-  const listener = () => {};
-  for (let done = 0; done < count; done += 10) {
-    const signals = Array.from({ length: 10 }, make);
-    for (const signal of signals) signal.addEventListener('abort', listener);
-    await new Promise((resolve) => setImmediate(resolve));
-    for (const signal of signals) signal.removeEventListener('abort', listener);
-  }
+/** As `children`, by the addon. Each signal keeps the object of its child. */
+function nativeChildren() {
+  const allocateSlab = () => new Int32Array(new SharedArrayBuffer(4_096));
+  const thread = { threadId: 0, threadName: 'main', isWorker: false };
+  const addon = createRequire(import.meta.url)('../build-cmake/Release/allstop.node');
+  const parent = addon
+    .setup({ ...thread, allocateSlab, onRing: () => {} })
+    .createCoordinator('parent', [], 1_000);
+  const natives = new WeakMap();
+  return () => {
+    const { signal } = new AbortController();
+    const child = parent.child('child', [], 1_000);
+    child.setInterested(true);
+    child.bindSignal(signal);
+    natives.set(signal, child);
+    return signal;
+  };
 }
+
+function anySignals() {
+  const { signal } = new AbortController();
+  return () => AbortSignal.any([signal, new AbortController().signal]);
+}
+
+function childCost(kind) {
+  const make = kind();
+  const listener = () => {};
+  return async (count) => {
+    for (let done = 0; done < count; done += 10) {
+      const signals = Array.from({ length: 10 }, make);
+      for (const signal of signals) signal.addEventListener('abort', listener);
+      await new Promise((resolve) => setImmediate(resolve));
+      for (const signal of signals) signal.removeEventListener('abort', listener);
+    }
+  };
+}
+
+/** Makes a story of children that runs beside 300 MB of live objects. */
+const beside300 = (kind) => () => {
+  globalThis.kept = Array.from({ length: (300 * 2 ** 20) / 100 }, (_, b) => ({ a: { b } }));
+  return childCost(kind);
+};
 
 const stories = {
   calls: [1_600, () => inFlight.bind(undefined, bare(1)), 1],
@@ -156,20 +196,30 @@ const stories = {
       };
     },
   ],
-  child: [20_000, () => childCost],
-  'child-300': [
-    20_000,
+  first: [100, () => inFlight.bind(undefined, bare(2)), 1, 1],
+  move: [
+    300,
     () => {
-      globalThis.kept = Array.from({ length: (300 * 2 ** 20) / 100 }, (_, b) => ({ a: { b } }));
-      return childCost;
+      const size = bare(1, 'size', true, (calls) => calls.map(([, , , , [array]]) => array.buffer));
+      return async (count) => {
+        for (let done = 0; done < count; done += 20) {
+          await Promise.all(Array.from({ length: 20 }, () => size(new Uint8Array(1_000_000))));
+        }
+      };
     },
   ],
+  any: [20_000, () => childCost(anySignals)],
+  child: [20_000, () => childCost(children)],
+  'child-native': [20_000, () => childCost(nativeChildren)],
+  'any-300': [20_000, beside300(anySignals)],
+  'child-300': [20_000, beside300(children)],
+  'child-native-300': [20_000, beside300(nativeChildren)],
 };
 
-const [usual, make, atOnce] = stories[story];
+const [usual, make, atOnce, warmUp = usual] = stories[story];
 const count = Number(given ?? usual);
 const run = make();
-if (given === undefined) await run(count, atOnce); // what comes first is not measured
+if (given === undefined) await run(warmUp, atOnce); // what comes first is not measured
 const before = process.cpuUsage();
 const start = performance.now();
 await run(count, atOnce);

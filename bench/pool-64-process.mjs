@@ -4,7 +4,7 @@
  */
 
 import { fileURLToPath } from 'node:url';
-import { ClusterCoordinator, LocalStrategy } from '../dist/cluster/index.js';
+import { createPool } from '../dist/pool/index.js';
 import { importPeer } from './peers.mjs';
 import { median } from './statistics.mjs';
 
@@ -16,8 +16,8 @@ const tasks = new URL('cluster-peers/pool-64.mjs', import.meta.url);
 
 const pools = {
   ours() {
-    const cluster = new ClusterCoordinator(new LocalStrategy({ module: tasks, workers }));
-    return { run: (name, value) => cluster.run(name, [value]) };
+    const pool = createPool(tasks, { workers });
+    return { run: (name, value) => pool.run(name, [value]) };
   },
   async piscina() {
     const Piscina = await importPeer('piscina');
