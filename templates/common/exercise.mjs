@@ -2,10 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Coordinator } from 'allstop';
 
+/** Takes a while, so that workers end during a call. (The addons in C and Rust take no function.) */
+const onRounds = () => {
+  for (const end = performance.now() + 3; performance.now() < end; );
+};
+
 export default async (addon) => {
   const coord = new Coordinator();
-  addon.start(coord, () => {}); // the addon in C++ takes a function
-  addon.start(new Coordinator(), () => {}); // this thread goes on when the worker has ended
+  addon.start(coord, onRounds);
+  addon.start(new Coordinator(), onRounds); // this thread goes on when the worker has ended
   await sleep(20);
   coord.requestStop();
   await coord.join();

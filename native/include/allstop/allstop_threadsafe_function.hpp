@@ -39,6 +39,15 @@
 #include "allstop_cpp17.hpp"
 #include "allstop_threadsafe_function.h"
 
+// An addon on node-addon-api: posted functions may throw a Napi::Error, wherever it includes
+// napi.h.
+#if defined(NODE_ADDON_API_CPP_EXCEPTIONS_ALL) || defined(NODE_ADDON_API_CPP_EXCEPTIONS) || \
+    defined(NAPI_CPP_EXCEPTIONS)
+#if __has_include(<napi.h>)
+#include <napi.h>
+#endif
+#endif
+
 namespace allstop {
 // allstop.hpp says why this type has another name in a file without exceptions.
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
@@ -105,7 +114,7 @@ class ThreadsafeFunction {
   using CallJs = void (*)(napi_env env, napi_value function, void* context, void* data);
   /// Runs on the JavaScript thread, with the `function` given to Create. An exception that it
   /// throws or leaves pending becomes an uncaught exception of that thread: a Napi::Error is the
-  /// error of JavaScript that it is (if napi.h was included before this file).
+  /// error of JavaScript that it is.
   using Posted = std::function<void(napi_env env, napi_value function)>;
   /// Runs on the JavaScript thread when the environment ends, once, with no lock held: after
   /// that Call and Post return false, and no posted function runs any more. It may delete
