@@ -206,6 +206,7 @@ export function stopOnClose(
       return;
     }
     const error = own ?? closed.errored;
+    if (error === undefined && attachment.shouldStop()) return; // the stop has ended the resource
     const fallback = `The coordinator '${attachment.native.name}' depends on ${what}, which emitted '${event}'`;
     const ended = () => new UnavailableError(fallback + describeEnd(resource, event, end));
     // Without this link an error of a Worker would have ended the process: it must not get lost.

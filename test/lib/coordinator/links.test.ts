@@ -135,6 +135,24 @@ describe('stopOnClose', () => {
     expect(coord.stopRecord?.error).toMatchObject({ code: 'ERR_ALLSTOP_UNAVAILABLE' });
   });
 
+  it('takes no end for an error that comes after the stop', async () => {
+    const [plain, broken] = [new Coordinator(), new Coordinator()];
+    const [closing, failing] = [new EventEmitter(), new EventEmitter()];
+    plain.stopOnClose(closing, { as: 'error' });
+    broken.stopOnClose(failing, { events: ['error'], as: 'error' });
+    for (const coord of [plain, broken]) coord.requestStop();
+    closing.emit('close');
+    failing.emit('error', new RangeError('its own'));
+    expect(plain.stopRecord?.suppressed).toEqual([]);
+    expect(broken.stopRecord?.suppressed).toMatchObject([{ error: { message: 'its own' } }]);
+    const stopped = Coordinator.run((coord) => {
+      const code = "require('allstop').Coordinator.current().waitForStopSync()";
+      coord.stopOnClose(coord.spawn(code, { eval: true }), { as: 'error' });
+      coord.requestStop();
+    });
+    await expect(stopped).resolves.toBeUndefined();
+  });
+
   it('stops when a Worker ends, or has ended, with whatever exit code', async () => {
     const coords = [new Coordinator(), new Coordinator(), new Coordinator({ name: 'server' })];
     const [running, ended, failing] = coords as [Coordinator, Coordinator, Coordinator];
