@@ -681,7 +681,8 @@ export class Coordinator implements AsyncDisposable {
    * `resource` says that it is closed, as streams, sockets, WebSockets, processes and Workers do;
    * servers, dgram sockets, MessagePorts, BroadcastChannels, FileHandles and FSWatchers do not. By
    * default the stop has no error. With `as: 'error'` it has the resource's own error, or an
-   * UnavailableError if the resource has none. The link listens to 'error' of a Worker, whose error
+   * UnavailableError if the resource has none; after the stop, which ends resources, only the
+   * resource's own error counts. The link listens to 'error' of a Worker, whose error
    * then stops the coordinator and does not end the process.
    *
    * @example
@@ -779,8 +780,9 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Ends the process if it is still alive `ms` milliseconds after the stop, whatever its threads
    * do: a native thread writes to standard error which threads are left and who requested the
-   * stop, then ends the process at once, without exit handlers. Only `clearStop()` calls the
-   * countdown off, a completed `join()` does not. The link outlives the thread that makes it.
+   * stop, then ends the process at once, without exit handlers. `clearStop()` and disposal of
+   * the link call the countdown off; a completed `join()`, and the end of `run` or of the thread that
+   * made the link, do not.
    *
    * @param options.exitCode 0 to 255. Default: 128 + n if signal number n made the stop, else 1
    * @throws TypeError, RangeError; UnavailableError: the system has no thread left for it

@@ -88,7 +88,8 @@ export type Straggler = {
   /** Milliseconds since the stop was requested. */
   runningForMs: number;
   /**
-   * Of a native thread on Linux: state and wait channel of the kernel, `S (futex_wait_queue)`. From
+   * Of a native thread on Linux: state and wait channel of the kernel, `S (futex_wait_queue)`. Of a
+   * hook that waits for its turn: `has not begun`. From
    * `diagnose()` and `join({ stacks: true })`, of each thread without a `stack`: its wait in words.
    */
   waitState?: string;

@@ -35,7 +35,10 @@ std::shared_ptr<const StopRecord> Coordinator::TakeStopOfHook(std::uint64_t id) 
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = threads_.Find(id);
   if (!entry) return nullptr;
-  if (!entry->info.has_begun) NoteThread(TimelineType::kHookBegan, entry->info);
+  if (!entry->info.has_begun) {
+    NoteThread(TimelineType::kHookBegan, entry->info);
+    ThreadRegistry::Starts(entry->info);
+  }
   entry->info.has_begun = true;
   return std::exchange(entry->stop_to_run_for, nullptr);
 }

@@ -7,14 +7,11 @@
 #include "made_once.h"
 
 namespace allstop::core {
-namespace {
 
-void Starts(ThreadInfo& info) {
+void ThreadRegistry::Starts(ThreadInfo& info) {
   info.started_at_ms = WallClockMs();
   info.started_at = std::chrono::steady_clock::now();
 }
-
-}  // namespace
 
 std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Add(NewThread thread) {
   auto entry = std::make_shared<Entry>();

@@ -96,6 +96,8 @@ class ThreadRegistry {
   void Forget(Entry& entry, std::chrono::steady_clock::time_point stop_requested_at);
   // Called when `join` stops waiting for the thread.
   void Unlist(Entry& entry, Join* join);
+  // It runs from now on: a hook that begins, whose time before was the wait for its turn.
+  static void Starts(ThreadInfo& info);
   // The hooks, in the order of their registration.
   const Entries& hooks() const;
   // Allocates what EndRun needs. Call it before Start; Add has done it for the first run.

@@ -12,10 +12,16 @@ export function toStraggler(native: NativeThread, stopAgeMs: number): Straggler 
   const { name, kind, threadId } = toThreadInfo(native);
   const straggler: Straggler = { name, kind, runningForMs: Math.round(stopAgeMs) };
   if (threadId !== undefined) straggler.threadId = threadId;
-  const state = native.isOsThread && threadId !== undefined ? waitState(threadId) : undefined;
+  const state = native.hasBegun ? stateOf(native, threadId) : NOT_BEGUN;
   if (state !== undefined) straggler.waitState = state;
   return straggler;
 }
+
+/** Of a hook, which waits for those that were registered after it. */
+const NOT_BEGUN = 'has not begun';
+
+const stateOf = ({ isOsThread }: NativeThread, threadId: number | undefined): string | undefined =>
+  isOsThread && threadId !== undefined ? waitState(threadId) : undefined;
 
 /** The threads that joins have left behind, in any JavaScript thread, and that have not ended. */
 export function leftBehind(attachment: Attachment): Straggler[] {
@@ -26,7 +32,9 @@ export function leftBehind(attachment: Attachment): Straggler[] {
 
 /** What TensorFlow logs, or throws, when a join ends before the threads do. */
 export function stragglersMessage(stragglers: readonly NativeThread[]): string {
-  const names = stragglers.map(({ name }) => printable(name)).join(' ');
+  const names = stragglers
+    .map(({ name, hasBegun }) => printable(name) + (hasBegun ? '' : ` (${NOT_BEGUN})`))
+    .join(' ');
   return `Coordinator stopped with threads still running: ${names}`;
 }
 

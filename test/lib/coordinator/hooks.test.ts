@@ -141,6 +141,23 @@ describe('a hook', () => {
     expect(coord.leftBehind).toMatchObject([{ name: 'close the server', kind: 'hook' }]);
   });
 
+  it('is told from one that runs while it waits for its turn', async () => {
+    const coord = new Coordinator();
+    const begun = gate();
+    const hanging = new Promise<void>(() => {});
+    coord.onStop(() => {}, { name: 'close db' });
+    coord.onStop(() => (begun.open(), hanging), { name: 'close http' });
+    coord.requestStop();
+    const stoppedAt = coord.stopRecord?.requestedAt.getTime() ?? Number.NaN;
+    while (Date.now() <= stoppedAt) await turn();
+    await begun.opened;
+    const join = coord.join({ stopGracePeriodMs: 0 });
+    await expect(join).rejects.toThrow('running: close db (has not begun) close http');
+    await expect(join).rejects.toMatchObject({
+      stragglers: [{ name: 'close db', waitState: 'has not begun' }, { name: 'close http' }],
+    });
+  });
+
   it('runs in its turn though run() has ended meanwhile, and then not again', async () => {
     const [closing, ran] = [gate(), gate()];
     let own: Coordinator | undefined;
