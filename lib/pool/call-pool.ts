@@ -31,6 +31,9 @@ import type { Engine, Strategy, WorkerInfo } from './queue/strategy.ts';
 /** Closes the pool at the coordinator's stop (`PoolCore.closeAtStop`). */
 export let closeAtStop: (pool: CallPool, coordinator: Coordinator, drainMs: number) => void;
 
+/** The strategy that the pool was made with. */
+export let strategyOf: (pool: CallPool) => Strategy;
+
 /** Workers, and the calls of the functions of their module. */
 export class CallPool<M extends object = any>
   extends EventEmitter<ClusterEvents>
@@ -42,8 +45,10 @@ export class CallPool<M extends object = any>
    */
   readonly coordinator: Coordinator;
   readonly #core: PoolCore;
+  readonly #strategy: Strategy;
 
   static {
+    strategyOf = (pool) => pool.#strategy;
     closeAtStop = (pool, coordinator, drainMs) => pool.#core.closeAtStop(coordinator, drainMs);
     showAs(CallPool.prototype, (pool) => ({ facts: pool.#core.facts }));
   }
@@ -55,6 +60,7 @@ export class CallPool<M extends object = any>
     extend?: (core: PoolCore, pool: CallPool) => PoolExtension<Engine>,
   ) {
     super();
+    this.#strategy = strategy;
     this.#core = new PoolCore(this, strategy, options, extend && ((core) => extend(core, this)));
     this.coordinator = this.#core.coordinator;
   }

@@ -1,9 +1,10 @@
-/** `killWorker`: a worker of a cluster is killed from outside. */
+/** `killWorker`: a worker of a pool or a cluster is killed from outside. */
 
 import { checkOptions, checkString, integerFrom, invalidType } from '../base/arguments.ts';
-import { ClusterCoordinator } from '../cluster/cluster-coordinator.ts';
 import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 import { hold, release } from '../native/native.ts';
+import { CallPool, strategyOf } from '../pool/call-pool.ts';
+import type { Pool } from '../pool/create-pool.ts';
 import { poolOf } from '../pool/local/local-strategy.ts';
 import type { WorkerInfo } from '../pool/queue/strategy.ts';
 import type { WorkerPool } from '../pool/workers/worker-pool.ts';
@@ -28,7 +29,7 @@ export type KilledWorker = {
   /** The index of the worker. */
   worker: number;
   /**
-   * How the cluster saw the worker end, as in its event `workerLost`: an UnavailableError with
+   * How the pool saw the worker end, as in its event `workerLost`: an UnavailableError with
    * the `exitCode` of a thread or the `exitSignal` of a process.
    */
   error: Error;
@@ -67,9 +68,9 @@ function chosen(options: KillWorkerOptions, pool: WorkerPool, module: URL): numb
 
 /**
  * Kills one worker now, as somebody outside would: a thread is terminated, also while it computes
- * without end, and a process gets SIGKILL. The cluster then does what it does after any death: it
+ * without end, and a process gets SIGKILL. The pool then does what it does after any death: it
  * starts another worker, and what the worker was running is run again until its `retries` are used
- * up. Works for clusters with a LocalStrategy, in the thread that has made the cluster.
+ * up. Works for pools of `createPool` and clusters with a LocalStrategy, in the thread that has made them.
  *
  * To kill a worker in the middle of a function, have the function pass a `Gate` and await
  * `gate.arrived()` before. (What was sent to a process counts as running, even if the function has
@@ -77,15 +78,15 @@ function chosen(options: KillWorkerOptions, pool: WorkerPool, module: URL): numb
  *
  * @example
  * ```js
- * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+ * import { createPool } from 'allstop/pool';
  * import { killWorker } from 'allstop/testing';
  *
  * const module = new URL('data:text/javascript,export const square = (x) => x * x');
- * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }));
- * await cluster.ready();
- * const { error } = await killWorker(cluster, { worker: 0 });
- * console.log(error.name, await cluster.run('square', [7])); // UnavailableError 49
- * await cluster.close();
+ * const pool = createPool(module, { workers: 1 });
+ * await pool.ready();
+ * const { error } = await killWorker(pool, { worker: 0 });
+ * console.log(error.name, await pool.run('square', [7])); // UnavailableError 49
+ * await pool.close();
  * ```
  * @returns a promise that resolves when the worker is gone and its functions are in line again. It
  *   keeps the program alive
@@ -93,15 +94,16 @@ function chosen(options: KillWorkerOptions, pool: WorkerPool, module: URL): numb
  *   worker now, or the cluster has no LocalStrategy; InvalidArgumentError: the module has no such
  *   function, or the options have not exactly one of `worker` and `function`; TypeError, RangeError
  */
-export async function killWorker(
-  cluster: ClusterCoordinator,
-  options: KillWorkerOptions,
-): Promise<KilledWorker> {
-  if (!(cluster instanceof ClusterCoordinator)) {
-    throw invalidType('cluster', 'an instance of ClusterCoordinator', cluster);
+export async function killWorker(cluster: Pool, options: KillWorkerOptions): Promise<KilledWorker> {
+  if (!(cluster instanceof CallPool)) {
+    throw invalidType(
+      'cluster',
+      'a pool of createPool or an instance of ClusterCoordinator',
+      cluster,
+    );
   }
   if (options === undefined) throw invalidType('options', 'of type object', options);
-  const { strategy } = cluster;
+  const strategy = strategyOf(cluster);
   const pool = poolOf(strategy);
   if (pool === undefined) {
     throw new FailedPreconditionError(

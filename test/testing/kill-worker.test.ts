@@ -1,6 +1,7 @@
 /** killWorker: a worker is killed from outside, and the cluster goes on. */
 import { ClusterCoordinator, LocalStrategy, UnavailableError } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
+import { createPool } from 'allstop/pool';
 import { Gate, type KillWorkerOptions, killWorker } from 'allstop/testing';
 import { describe, expect, it } from 'vitest';
 import {
@@ -43,6 +44,15 @@ describeKinds(
         expect(await failed).toBeInstanceOf(UnavailableError);
         expect((await failed).cause).toBe(error);
         expect(await cluster.run('add', [1, 2])).toBe(3);
+      });
+
+      it('may be one of a pool of createPool()', async () => {
+        const isolation = kind.isThread ? 'thread' : 'process';
+        await using pool = createPool(module, { workers: 1, isolation });
+        await pool.ready();
+        const { error } = await killWorker(pool, { worker: 0 });
+        expect(error).toMatchObject(how);
+        expect(await pool.run('add', [1, 2])).toBe(3);
       });
 
       it('is the one of that index, and no other', async () => {

@@ -17,7 +17,7 @@
  */
 
 import { messageOf } from '../../base/thrown-value.ts';
-import { Timer, turn } from '../../base/timer.ts';
+import { now, Timer, turn } from '../../base/timer.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
@@ -153,6 +153,8 @@ type SentToWorker = Sent & {
   /** How long its function may run, and how long that may go on when it was cancelled. */
   limit?: Timer;
   grace?: Timer;
+  /** When `grace` fires (`now`). */
+  graceEndsAt?: number;
 };
 
 /** What the worker's slot knows and does. */
@@ -450,7 +452,10 @@ export class LiveWorker implements Taker {
     this.post({ kind: 'cancel', id, reason: encode(reason).bytes });
     const { cancelGraceMs } = this.#host;
     if (replace) {
-      sent.grace ??= new Timer(cancelGraceMs, () => {
+      // Again at `close`: a test may have put its fake timers away, and the one that was set with them.
+      sent.grace?.clear();
+      const endsAt = (sent.graceEndsAt ??= now() + cancelGraceMs);
+      sent.grace = new Timer(Math.max(0, endsAt - now()), () => {
         const text = `'${nameOf(call)}' was cancelled and did not end within ${cancelGraceMs} ms`;
         this.#keeper.kill(new CancelledError(text), call);
       });
