@@ -153,6 +153,10 @@ inline bool DescribeNapiError(const Coordinator& coord, allstop_error& described
       encoded = Encoded(error);
       described.encoded = view::Of(encoded);
       described.message = allstop_str(error.what());
+      // A call into an environment that ends throws an error without a value.
+      if (encoded.empty() && described.message.size == 0) {
+        described.message = allstop_str("the JavaScript thread has ended during a call of it");
+      }
       return true;
     }
     // Neither read nor destroyed here: what() reads the message by Node-API, and the destructor

@@ -18,7 +18,8 @@ inline namespace not_catching {
 
 /// Registers a piece of work that another party's thread does: a Napi::AsyncWorker, a
 /// napi_async_work, a uv_work_t, a task of a thread pool. From the constructor to the destructor
-/// a join waits for the work, also while the work waits for a thread, and explain() names it.
+/// a join that begins waits for the work, also while the work waits for a thread, and explain()
+/// names it. A join that waits already does not: make it before the thread, or the call, that ends.
 ///
 /// @code
 ///   class Hash : public Napi::AsyncWorker {

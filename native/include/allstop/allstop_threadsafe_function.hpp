@@ -39,8 +39,8 @@
 #include "allstop_cpp17.hpp"
 #include "allstop_threadsafe_function.h"
 
-// An addon on node-addon-api: posted functions may throw a Napi::Error, wherever it includes
-// napi.h.
+// An addon on node-addon-api that says so: posted functions may throw a Napi::Error, wherever it
+// includes napi.h.
 #if defined(NODE_ADDON_API_CPP_EXCEPTIONS_ALL) || defined(NODE_ADDON_API_CPP_EXCEPTIONS) || \
     defined(NAPI_CPP_EXCEPTIONS)
 #if __has_include(<napi.h>)
@@ -114,7 +114,8 @@ class ThreadsafeFunction {
   using CallJs = void (*)(napi_env env, napi_value function, void* context, void* data);
   /// Runs on the JavaScript thread, with the `function` given to Create. An exception that it
   /// throws or leaves pending becomes an uncaught exception of that thread: a Napi::Error is the
-  /// error of JavaScript that it is.
+  /// error of JavaScript that it is (if napi.h was included before this file, or the addon defines
+  /// NODE_ADDON_API_CPP_EXCEPTIONS or NODE_ADDON_API_CPP_EXCEPTIONS_ALL).
   using Posted = std::function<void(napi_env env, napi_value function)>;
   /// Runs on the JavaScript thread when the environment ends, once, with no lock held: after
   /// that Call and Post return false, and no posted function runs any more. It may delete
