@@ -247,11 +247,15 @@ struct Lines {
   }
 };
 
-// A line for each thread of the coordinator that has not ended.
+// A line for each thread of the coordinator that has not ended. Hooks that wait come after the one
+// for which they wait.
 Lines ThreadLines(const Coordinator& coordinator) {
   Lines lines;
-  for (const ThreadInfo& thread : coordinator.LiveThreads()) {
-    if (thread.alive) lines.Add(thread);
+  const auto live = coordinator.LiveThreads();
+  for (const bool has_begun : {true, false}) {
+    for (const ThreadInfo& thread : live) {
+      if (thread.alive && thread.has_begun == has_begun) lines.Add(thread);
+    }
   }
   for (const LeftBehindThread& thread : coordinator.LeftBehindThreads()) {
     lines.Add(thread.info);

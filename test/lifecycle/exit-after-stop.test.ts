@@ -38,8 +38,9 @@ describe('exitAfterStop ends a process', () => {
 
   it('and says which hooks have not begun', async () => {
     const { stderr } = await run('is idle', 'hooks');
-    expect(stderr).toMatch(/- 'close http' \(hook\): running for \d+ ms\n/);
-    expect(stderr).toMatch(/- 'close db' \(hook\): has not begun, \d+ ms after the stop\n/);
+    expect(stderr).toMatch(
+      / {2}- 'close http' \(hook\): running for \d+ ms\n {2}- 'close db' \(hook\): has not begun, \d+ ms after the stop\n/,
+    );
   });
 
   it('and names the threads of another coordinator, for which a hook waits', async () => {
