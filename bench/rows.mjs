@@ -303,7 +303,7 @@ export const SECTIONS = [
           peer: '`AbortSignal.any`',
           goal: { ratio: 1.25 },
           limit:
-            'A child is a coordinator of the core, which native threads can see, with a signal on top. The core’s own child, and a signal in which native code finds it, take 0.95 to 1.6 of `AbortSignal.any`, without other JavaScript (bench/limits-process.mjs, `child-native`, six runs on a busy machine). The rest is JavaScript: the coordinator’s objects, which V8 collects only with the whole heap, for two reasons. WeakRefs and FinalizationRegistries tell when nobody has a coordinator any more, and count as uses in a collection of young objects. And the signal keeps them, since native code may take the coordinator from it; no collection of young objects takes an AbortSignal (`--trace-gc`, Node 20). Weak references of Node-API in place of WeakRefs were tried: 2.1 to 2.4 of `AbortSignal.any`. A build whose signals do not keep them, and so may miss a stop, takes 1.1 to 1.4. A child makes no system call.',
+            'A child is a coordinator of the core, which native threads can see, with a signal on top. The core’s own child, and a signal in which native code finds it, take 0.9 to 1.6 of `AbortSignal.any`, without other JavaScript (bench/limits-process.mjs, `child-native`, six runs on a busy machine). The rest is JavaScript: the coordinator’s objects, which V8 collects only with the whole heap, for two reasons. WeakRefs and FinalizationRegistries tell when nobody has a coordinator any more, and count as uses in a collection of young objects. And the signal keeps them, since native code may take the coordinator from it; no collection of young objects takes an AbortSignal (`--trace-gc`, Node 20). Weak references of Node-API in place of WeakRefs were tried: 1.9 to 2.7 of `AbortSignal.any`. A build whose signals do not keep them, and so may miss a stop, takes 1.1 to 1.4. A child makes no system call.',
         },
         {
           name: 'child/cost-300',
@@ -311,7 +311,7 @@ export const SECTIONS = [
           peer: '`AbortSignal.any`',
           goal: { ratio: 1.25 },
           limit:
-            'As above. Beside 300 MB a collection of the whole heap takes longer, and V8 makes one each time that the children have taken what it is told (8 KiB each, native_attachment.cc; with 1 KiB and weak references of Node-API 2.0 of `AbortSignal.any`, and a heap that grows by 200 MB). The core’s own child, and a signal in which native code finds it, take 0.6 to 1.2 here (`child-native-300`); a build whose signals may miss a stop 0.9 to 1.5.',
+            'As above. Beside 300 MB a collection of the whole heap takes longer, and V8 makes one each time that the children have taken what it is told (8 KiB each, native_attachment.cc; with 1 KiB and weak references of Node-API 2.0 of `AbortSignal.any`, and a heap that grows by 200 MB). The core’s own child, and a signal in which native code finds it, take 0.7 to 1.2 here (`child-native-300`); a build whose signals may miss a stop 0.9 to 1.5.',
         },
       ]),
       ...by('server-load', 'µs a request', [

@@ -129,6 +129,7 @@ class Hooks {
 
   /** Runs the hook if it has to run for a stop. */
   async #run(hook: Hook): Promise<void> {
+    if (hook.phase === 'gone') return; // removed since its round began
     const { native } = this.#attachment;
     const stop = native.takeStopOfHook(hook.id);
     if (stop === null) return;

@@ -31,8 +31,8 @@ import type { Engine, Strategy, WorkerInfo } from './queue/strategy.ts';
 /** Closes the pool at the coordinator's stop (`PoolCore.closeAtStop`). */
 export let closeAtStop: (pool: CallPool, coordinator: Coordinator, drainMs: number) => void;
 
-/** The strategy that the pool was made with. */
-export let strategyOf: (pool: CallPool) => Strategy;
+/** What runs the calls of the pool: of a LocalStrategy a WorkerPool. */
+export let engineOf: (pool: CallPool) => Engine;
 
 /** Workers, and the calls of the functions of their module. */
 export class CallPool<M extends object = any>
@@ -45,10 +45,9 @@ export class CallPool<M extends object = any>
    */
   readonly coordinator: Coordinator;
   readonly #core: PoolCore;
-  readonly #strategy: Strategy;
 
   static {
-    strategyOf = (pool) => pool.#strategy;
+    engineOf = (pool) => pool.#core.engine;
     closeAtStop = (pool, coordinator, drainMs) => pool.#core.closeAtStop(coordinator, drainMs);
     showAs(CallPool.prototype, (pool) => ({ facts: pool.#core.facts }));
   }
@@ -60,7 +59,6 @@ export class CallPool<M extends object = any>
     extend?: (core: PoolCore, pool: CallPool) => PoolExtension<Engine>,
   ) {
     super();
-    this.#strategy = strategy;
     this.#core = new PoolCore(this, strategy, options, extend && ((core) => extend(core, this)));
     this.coordinator = this.#core.coordinator;
   }

@@ -3,11 +3,10 @@
 import { checkOptions, checkString, integerFrom, invalidType } from '../base/arguments.ts';
 import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 import { hold, release } from '../native/native.ts';
-import { CallPool, strategyOf } from '../pool/call-pool.ts';
+import { CallPool, engineOf } from '../pool/call-pool.ts';
 import type { Pool } from '../pool/create-pool.ts';
-import { poolOf } from '../pool/local/local-strategy.ts';
 import type { WorkerInfo } from '../pool/queue/strategy.ts';
-import type { WorkerPool } from '../pool/workers/worker-pool.ts';
+import { WorkerPool } from '../pool/workers/worker-pool.ts';
 
 /** Which worker is killed: by its index, or by the function that it runs. */
 export type KillWorkerOptions =
@@ -51,7 +50,7 @@ function runnerOf(name: string, workers: readonly WorkerInfo[]): number {
 }
 
 /** The index of the worker that the options choose. */
-function chosen(options: KillWorkerOptions, pool: WorkerPool, module: URL): number {
+function chosen(options: KillWorkerOptions, pool: WorkerPool): number {
   const known = { worker: integerFrom(0, MOST_WORKERS - 1), function: checkString };
   const { worker, function: name } = checkOptions('options', options, known);
   if ((worker === undefined) === (name === undefined)) {
@@ -61,7 +60,7 @@ function chosen(options: KillWorkerOptions, pool: WorkerPool, module: URL): numb
   }
   if (name === undefined) return worker as number;
   if (pool.functions?.includes(name) === false) {
-    throw new InvalidArgumentError(`The module ${module.href} has no function '${name}'`);
+    throw new InvalidArgumentError(`The module of the workers has no function '${name}'`);
   }
   return runnerOf(name, pool.workers);
 }
@@ -103,14 +102,13 @@ export async function killWorker(cluster: Pool, options: KillWorkerOptions): Pro
     );
   }
   if (options === undefined) throw invalidType('options', 'of type object', options);
-  const strategy = strategyOf(cluster);
-  const pool = poolOf(strategy);
-  if (pool === undefined) {
+  const pool = engineOf(cluster);
+  if (!(pool instanceof WorkerPool)) {
     throw new FailedPreconditionError(
       'killWorker() kills the workers of a LocalStrategy. On NATS, end the process of `allstop worker` yourself',
     );
   }
-  const worker = chosen(options, pool, strategy.module);
+  const worker = chosen(options, pool);
   const death = pool.crash(worker);
   if (death === undefined) {
     throw new FailedPreconditionError(

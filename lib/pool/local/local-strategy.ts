@@ -230,13 +230,6 @@ export const LOCAL_OPTIONS: Checks = {
   ...WORKER_OPTIONS,
 };
 
-const pools = new WeakMap<Strategy, WorkerPool>();
-
-/** The workers of a strategy that has a ClusterCoordinator, for `allstop/testing`. */
-export function poolOf(strategy: Strategy): WorkerPool | undefined {
-  return pools.get(strategy);
-}
-
 /**
  * The workers of a cluster are threads or child processes of this program. Given to one
  * ClusterCoordinator, which starts the workers, replaces those that die, and ends all of them when
@@ -312,9 +305,7 @@ export class LocalStrategy implements Strategy {
       typeof workers === 'number'
         ? { workers }
         : { workers: Math.max(1, workers.min), elastic: workers };
-    const pool = new WorkerPool(host, { ...own, ...number, ...this.#worker });
-    pools.set(this, pool);
-    return pool;
+    return new WorkerPool(host, { ...own, ...number, ...this.#worker });
   }
 }
 

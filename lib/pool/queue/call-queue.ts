@@ -167,7 +167,11 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
       call.tell();
       throw refusal;
     }
-    if (this.#isNext(call) && this.#hasRoom(call)) {
+    // Nothing waits for room that goes before it.
+    const isNext =
+      this.#counts.waiting === 0 ||
+      this.#room.every(({ size }, rank) => size === 0 || rank > rankOf(call));
+    if (isNext && this.#hasRoom(call)) {
       this.#enter(call);
       return true;
     }
@@ -251,8 +255,7 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     this.#move(call, isIn ? { at: 'out', outcome } : { at: 'out', refusal: outcome.value });
     if (life.at === 'queued') this.#items.hasLeft(call);
     if (life.at === 'waiting') this.#room[rankOf(call)]?.hasLeft();
-    call.tell();
-    this.#listener.onOut(call);
+    this.#gone(call);
     if (life.at === 'waiting') life.waiter.refused(outcome.value);
     this.#serve();
   }
@@ -273,8 +276,7 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
       call.enter();
     } catch (error) {
       this.#move(call, { at: 'out', refusal: error });
-      call.tell();
-      this.#listener.onOut(call);
+      this.#gone(call);
       throw error;
     }
     if (call.isHeld) this.#move(call, { at: 'held' });
@@ -285,12 +287,6 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     this.#move(call, QUEUED);
     this.#items.push(call);
     this.#listener.onWork();
-  }
-
-  /** Whether nothing waits for room that goes before a call which comes now. */
-  #isNext(call: C): boolean {
-    if (this.#counts.waiting === 0) return true;
-    return this.#room.every(({ size }, rank) => size === 0 || rank > rankOf(call));
   }
 
   #hasRoom({ bytes }: C): boolean {
@@ -310,6 +306,11 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
       this.#live.push(call);
     }
     if (before.at !== 'new' && life.at === 'out') this.#live.hasLeft();
+  }
+
+  #gone(call: C): void {
+    call.tell();
+    this.#listener.onOut(call);
   }
 
   /** Lets in what waits for room, as far as there is room. */

@@ -155,7 +155,7 @@ inline bool DescribeNapiError(const Coordinator& coord, allstop_error& described
       described.message = allstop_str(error.what());
       // A call into an environment that ends throws an error without a value.
       if (encoded.empty() && described.message.size == 0) {
-        described.message = allstop_str("the JavaScript thread has ended during a call of it");
+        described.message = allstop_str("the JavaScript thread was ended during this call");
       }
       return true;
     }
