@@ -147,6 +147,18 @@ it('reaches another thread with class, fields and cause', async () => {
   expect(error.cause).toBeInstanceOf(RangeError);
 });
 
+it('says that its thread was ended, if a worker ends in the call', async () => {
+  const coord = new Coordinator();
+  const code = "thrower.stopOnException(coord, () => { parentPort.postMessage('in'); for (;;); });";
+  const worker = workerWith(coord, code);
+  await once(worker, 'message');
+  await worker.terminate();
+  await expect(coord.join()).rejects.toMatchObject({
+    nativeType: 'Napi::Error',
+    message: 'the JavaScript thread was ended during this call',
+  });
+});
+
 it('that a native thread throws is recorded by its type alone, and nobody reads it there', async () => {
   const coord = new Coordinator();
   thrower.throwOnThread(coord, () => {
