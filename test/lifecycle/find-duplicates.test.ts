@@ -154,7 +154,7 @@ describe('what it finds', () => {
     expect(code).toBe(0);
   });
 
-  it.skipIf(process.platform === 'win32')('fits a terminal of 40 columns', () => {
+  it.skipIf(process.platform === 'win32')('fits a terminal of 40 columns', { tags: 'long' }, () => {
     const long = 'a-folder-with-a-long-name/'.repeat(3);
     const files = Object.fromEntries(
       Array.from({ length: 24 }, (_, i) => [`${long}${i}`, 'x'.repeat(1000 + Math.floor(i / 2))]),

@@ -76,7 +76,9 @@ describe('an addon whose first environment takes along what all environments sha
 });
 
 describe('an addon that uses the lifetime kit', () => {
-  it('is ok in each phase, however its worker ends, alone and beside another', () => {
+  it('is ok in each phase, however its worker ends, alone and beside another', {
+    tags: 'long',
+  }, () => {
     const rows = rowsOf(
       'survivor',
       'export default (addon) => new Promise((done) => addon.post(done, "posts", 2));',

@@ -120,7 +120,7 @@ it('blames the machine, not the binary, for a process that is too slow', { tags:
 });
 
 describe('servers on the command line', () => {
-  it('that are named twice are checked once', () => {
+  it('that are named twice are checked once', { tags: 'long' }, () => {
     const { stdout } = doctor(['--servers', '127.0.0.1:1,127.0.0.1:1']);
     expect(stdout.match(/^\d\. tcp 127\.0\.0\.1:1$/gm)).toHaveLength(1);
   });

@@ -196,7 +196,7 @@ it('goes on from its checkpoint when the coordinator is killed, too', {
   expect(restartsOf(svg)).toBe(2);
 });
 
-describe('wrong usage', () => {
+describe('wrong usage', { tags: 'long' }, () => {
   it.each([
     ['an unknown option', ['--nonsense'], "Unknown option '--nonsense'"],
     ['an argument', ['file'], "Unexpected argument 'file'"],

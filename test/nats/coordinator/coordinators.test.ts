@@ -82,7 +82,9 @@ describe('a coordinator that a newer one has superseded', () => {
     expect(worker.events.filter(({ event }) => event === 'session')).toHaveLength(2);
   });
 
-  it('that a worker ignores, because its clock is months behind, says so; so does the worker', async () => {
+  it('that a worker ignores, because its clock is months behind, says so; so does the worker', {
+    tags: 'long',
+  }, async () => {
     const worker = await servedAndForgotten();
     const now = Date.now;
     Date.now = () => now() - 60 * 86_400_000;
@@ -105,7 +107,7 @@ describe('a coordinator that a newer one has superseded', () => {
     }
   });
 
-  it('finds that out when it goes on after it was stopped', async () => {
+  it('finds that out when it goes on after it was stopped', { tags: 'long' }, async () => {
     scene = await NatsScene.open();
     const worker = scene.spawn();
     const old = startScript('nats-coordinator', [scene.server.address, visits.path]);

@@ -151,6 +151,7 @@ describe('two runs of one name', () => {
   });
 
   it('that use two JetStreams are told, each, and the worker stays with the newer', {
+    tags: 'long',
     timeout: 120_000,
   }, async () => {
     await scene.close();

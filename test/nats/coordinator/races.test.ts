@@ -103,7 +103,7 @@ describe('a worker', () => {
     expect(cluster.workers).toMatchObject([{ index: 0, pid: worker.pid }]);
   });
 
-  it('with the task of another waits until that has ended', async () => {
+  it('with the task of another waits until that has ended', { tags: 'long' }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
     const [first] = scene.workers as [NatsWorker];
@@ -140,7 +140,9 @@ describe('a worker', () => {
     await cluster.join();
   });
 
-  it('that takes the place of another makes its data sets before it takes work', async () => {
+  it('that takes the place of another makes its data sets before it takes work', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
     const iterator = cluster.createPerWorkerDataset('holdAndMake', [visits.path, 'm']).iterator();
@@ -165,7 +167,7 @@ describe('a worker', () => {
     expect(await next.fetch()).toEqual({ value: 0, done: false }); // the new worker's iterator begins at 0
   });
 
-  it('that cannot import the module is not tried again and again', async () => {
+  it('that cannot import the module is not tried again and again', { tags: 'long' }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
     const broken = scene.spawn({ task: 1, env: { ALLSTOP_TEST_BROKEN: '1' } });
@@ -175,7 +177,7 @@ describe('a worker', () => {
     expect(broken.events.filter(({ event }) => event === 'session')).toHaveLength(1);
   });
 
-  it('that is a parameter server and is lost is the end', async () => {
+  it('that is a parameter server and is lost is the end', { tags: 'long' }, async () => {
     scene = await NatsScene.open();
     const expected = new ClusterSpec({ worker: ['localhost:1'], ps: ['localhost:2'] });
     const cluster = scene.coordinator({ expect: expected });
@@ -240,7 +242,9 @@ describe('SIGTERM', () => {
     expect(await ended).toEqual([143, null]);
   });
 
-  it('for the second time within one press of a key: that is one signal', async () => {
+  it('for the second time within one press of a key: that is one signal', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
     const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
@@ -360,7 +364,7 @@ describe('a stop', () => {
     expect(new Set([worker, second])).toEqual(new Set(['worker:0', 'worker:1']));
   });
 
-  it('is known to a worker that comes later, and it gets no work', async () => {
+  it('is known to a worker that comes later, and it gets no work', { tags: 'long' }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
     cluster.coordinator.requestStop(new RangeError('enough'));
@@ -395,7 +399,9 @@ describe('a stop', () => {
     await expect(cluster.join()).rejects.toMatchObject(cancelled);
   });
 
-  it('by the program while the server is away is heard when it is back', async () => {
+  it('by the program while the server is away is heard when it is back', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const cluster = scene.coordinator({}, { cancelGraceMs: 600_000 });
     spawnWatched('w', {});
@@ -407,7 +413,7 @@ describe('a stop', () => {
     await knows(watching, ({ error }) => error === 'enough');
   });
 
-  it('whose error has a long message is told to doctor in short', async () => {
+  it('whose error has a long message is told to doctor in short', { tags: 'long' }, async () => {
     scene = await NatsScene.open();
     const cluster = scene.coordinator({ minWorkers: 0 });
     await cluster.ready();
@@ -501,7 +507,10 @@ describe('a stop', () => {
 });
 
 describe('the first error', () => {
-  it.each(['has ended', 'is declared dead'])('waits until every function %s', async (how) => {
+  it('waits until every function is declared dead', { tags: 'long' }, () => waits('is dead'));
+  it('waits until every function has ended', () => waits('has ended'));
+
+  async function waits(how: 'is dead' | 'has ended'): Promise<void> {
     scene = await NatsScene.open();
     const cluster = await scene.start(2);
     await cluster.schedule('hold', [visits.path, 'a']);
@@ -522,9 +531,11 @@ describe('the first error', () => {
     await expect(joined).rejects.toThrow('broken');
     if (how !== 'has ended') process.kill(pid, 'SIGCONT');
     await works(cluster);
-  });
+  }
 
-  it('does not come again, and what was cancelled is not run, if its worker dies', async () => {
+  it('does not come again, and what was cancelled is not run, if its worker dies', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(2);
     const controller = new AbortController();
@@ -552,7 +563,7 @@ it('a worker whose output nobody reads any more goes on', async () => {
   expect(await worker.kill('SIGTERM')).toEqual([143, null]);
 });
 
-it('workers keep their counts when the cluster is closed', async () => {
+it('workers keep their counts when the cluster is closed', { tags: 'long' }, async () => {
   scene = await NatsScene.open();
   const cluster = await scene.start(1);
   await works(cluster);
@@ -561,9 +572,13 @@ it('workers keep their counts when the cluster is closed', async () => {
 });
 
 describe('close() in the middle', () => {
-  it.each(['all is well', 'a worker is dead', 'a worker is stopped', 'the server is away'])(
-    'settles everything, when %s',
-    async (how) => {
+  for (const [how, tags] of [
+    ['all is well', ['long']],
+    ['a worker is dead', ['long']],
+    ['a worker is stopped', []],
+    ['the server is away', []],
+  ] as const) {
+    it(`settles everything, when ${how}`, { tags: [...tags] }, async () => {
       scene = await NatsScene.open();
       const cluster = await scene.start(2, { cancelGraceMs: 100 });
       const values = [];
@@ -582,8 +597,8 @@ describe('close() in the middle', () => {
         expect(value.state).toBe('cancelled');
         await expect(value.fetch()).rejects.toMatchObject(cancelled);
       }
-    },
-  );
+    });
+  }
 });
 
 it('close() while a worker that leaves cannot be told that it may', async () => {

@@ -124,7 +124,7 @@ it('a coordinator that its program closed is no problem: who it was, and since w
   });
 });
 
-it('a coordinator that was killed is a problem', async () => {
+it('a coordinator that was killed is a problem', { tags: 'long' }, async () => {
   cluster = `readiness-${(count += 1)}`;
   const args = [tasks.href, server.address, cluster];
   const program = new Program('test/fixtures/nats-coordinator.mjs', args);
@@ -208,7 +208,7 @@ it('hosts without a worker: those that answer, and those that cannot be found', 
   expect(cause).toMatch(/^unregistered for \d+ s: the name no-such-host\.invalid is unknown/);
 });
 
-it('a worker that is gone', async () => {
+it('a worker that is gone', { tags: 'long' }, async () => {
   const coordinator = start(['localhost']);
   const worker = work();
   await coordinator.ready();
@@ -252,7 +252,7 @@ it('a worker that hangs for longer than the coordinator waits', { tags: 'long' }
   await coordinator.ready();
 });
 
-it('a worker of another version', async () => {
+it('a worker of another version', { tags: 'long' }, async () => {
   const other = publishedCopy({ compiled: true });
   ending.push(() => rmSync(other.folder, { recursive: true }));
   symlinkSync(join(root, 'node_modules/@nats-io'), join(other.folder, 'node_modules/@nats-io'));
@@ -297,7 +297,9 @@ it('a worker with another module, until it has the right one', async () => {
   await coordinator.ready();
 });
 
-it('a worker that was given another ClusterSpec, until it has the right one', async () => {
+it('a worker that was given another ClusterSpec, until it has the right one', {
+  tags: 'long',
+}, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'allstop-spec-'));
   ending.push(() => rmSync(folder, { recursive: true }));
   const spec = join(folder, 'spec.json');
@@ -328,7 +330,7 @@ it('of the workers that are expected, as many as are enough', { tags: 'long' }, 
   expect(problemsOf(untaken)).toMatchObject([{ target: 'worker:1' }, { name: 'node' }]);
 });
 
-it('where only parameter servers are expected, any worker may come', async () => {
+it('where only parameter servers are expected, any worker may come', { tags: 'long' }, async () => {
   const coordinator = start(undefined, tasks, { expect: new ClusterSpec({ ps: ['localhost'] }) });
   work({ task: 7 });
   await whyNotReady(coordinator, ({ tasks: all }) =>
@@ -352,7 +354,7 @@ it('a worker that was turned away and is gone is not the reason any more', {
   );
 });
 
-it('a machine without memory', async () => {
+it('a machine without memory', { tags: 'long' }, async () => {
   const coordinator = start(['localhost']);
   const preload =
     'import os from "node:os"; import { syncBuiltinESMExports } from "node:module";' +
@@ -409,7 +411,9 @@ it('a worker that cannot import the module, while another may', { tags: 'long' }
   await coordinator.ready();
 });
 
-it('a worker that nobody expects, and one for a place that is taken', async () => {
+it('a worker that nobody expects, and one for a place that is taken', {
+  tags: 'long',
+}, async () => {
   const coordinator = start(['localhost']);
   const first = work({ task: 0 });
   await coordinator.ready();

@@ -51,7 +51,9 @@ describe('variables on a parameter server', () => {
     });
   });
 
-  it('are found by setup functions of workers that were there before, and that join later', async () => {
+  it('are found by setup functions of workers that were there before, and that join later', {
+    tags: 'long',
+  }, async () => {
     const first = scene.spawn({ module, task: 0, slots: 2 });
     await first.next('connected');
     const cluster = scene.coordinator({ module, setup: 'setUp' });
@@ -160,7 +162,9 @@ describe('variables on a parameter server', () => {
     await visits.close();
   });
 
-  it('keep what the later attempt has assigned when a worker comes back with the earlier one', async () => {
+  it('keep what the later attempt has assigned when a worker comes back with the earlier one', {
+    tags: 'long',
+  }, async () => {
     await visits.open();
     const cluster = scene.coordinator({ module, lostAfterMs: 1_000 });
     scene.spawn({ module, job: 'ps' });
@@ -210,7 +214,9 @@ describe('variables on a parameter server', () => {
     ]);
   });
 
-  it('are all that is lost with a server: one without any comes and goes', async () => {
+  it('are all that is lost with a server: one without any comes and goes', {
+    tags: 'long',
+  }, async () => {
     const cluster = scene.coordinator({ module });
     scene.spawn({ module, job: 'ps', task: 0 });
     const spare = scene.spawn({ module, job: 'ps', task: 1 });
@@ -229,7 +235,7 @@ describe('variables on a parameter server', () => {
     expect([await sum.read(), await other.read()]).toEqual([2, 6]);
   });
 
-  it('are not those of a server that takes the place of theirs', async () => {
+  it('are not those of a server that takes the place of theirs', { tags: 'long' }, async () => {
     const cluster = scene.coordinator({ module, lostAfterMs: 60_000 });
     const first = scene.spawn({ module, job: 'ps', task: 0 });
     scene.spawn({ module, task: 0 });
