@@ -105,10 +105,10 @@ describe('a large variable', () => {
     await hasEachOnce(cluster, 'Int32Array', new Int32Array(LENGTH));
   });
 
-  async function hasEachOnce<T extends Float64Array | Float32Array | Int32Array>(
+  async function hasEachOnce(
     cluster: ClusterCoordinator,
     name: string,
-    initial: T,
+    initial: Float64Array | Float32Array | Int32Array,
   ): Promise<void> {
     const numbers = initial.map((_, at) => at) as typeof initial;
     const large = await cluster.variable(name, numbers);
