@@ -91,6 +91,15 @@ export function describeKinds(
   }
 }
 
+/** The same stories about workers as threads, in `npm test`, and as processes, among the long tests. */
+export function describeIsolations(
+  title: string,
+  tell: (isolation: 'thread' | 'process') => void,
+): void {
+  describe(`${title} thread`, () => tell('thread'));
+  describe(`${title} process`, { tags: 'long' }, () => tell('process'));
+}
+
 export type Clusters = {
   start(workers?: number, options?: ClusterCoordinatorOptions, url?: URL): ClusterCoordinator;
   /** Lets functions wait until the test lets them go on. */

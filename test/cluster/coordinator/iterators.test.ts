@@ -7,7 +7,13 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import {
+  describeIsolations,
+  describeKinds,
+  errorOf,
+  kinds,
+  useClusters,
+} from '../../support/clusters.ts';
 import { eventually } from '../../support/eventually.ts';
 import { turn } from '../../support/gate.ts';
 
@@ -96,7 +102,7 @@ describeKinds(kinds, (kind) => {
   });
 });
 
-describe.each(['thread', 'process'] as const)('a worker of kind %s', (isolation) => {
+describeIsolations('a worker of kind', (isolation) => {
   it.each(['close', 'drain', 'resize', 'recycle'])('lets go at its end: %s', async (how) => {
     const recycle = how === 'recycle' ? { tasks: 1 } : undefined;
     const strategy = new LocalStrategy({ module, workers: 2, isolation, recycle });

@@ -2,9 +2,10 @@
 
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { describe } from 'vitest';
+import { describeIsolations } from '../../support/clusters.ts';
 import { module, variableStories } from './stories.ts';
 
-describe.each(['thread', 'process'] as const)('with the isolation %s', (isolation) => {
+describeIsolations('with the isolation', (isolation) => {
   variableStories(
     (workers = 2) => new ClusterCoordinator(new LocalStrategy({ module, workers, isolation })),
   );

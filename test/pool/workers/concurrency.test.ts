@@ -10,13 +10,13 @@ import {
 } from 'allstop/cluster';
 import { killWorker } from 'allstop/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { errorOf } from '../../support/clusters.ts';
+import { describeIsolations, errorOf } from '../../support/clusters.ts';
 import { turn } from '../../support/gate.ts';
 import { Visits } from '../../support/visits.ts';
 
 const module = new URL('../../fixtures/cluster-worker-tasks.mjs', import.meta.url);
 
-describe.each(['thread', 'process'] as const)('a worker as %s', (isolation) => {
+describeIsolations('a worker as', (isolation) => {
   const visits = new Visits();
   beforeEach(() => visits.open());
   afterEach(() => visits.close());

@@ -2,13 +2,14 @@
 
 import { ClusterCoordinator, type ElasticWorkers, LocalStrategy } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describeIsolations } from '../../support/clusters.ts';
 import { Visits } from '../../support/visits.ts';
 
 const module = new URL('../../fixtures/cluster-worker-tasks.mjs', import.meta.url);
 const indexesOf = (cluster: ClusterCoordinator): number[] =>
   cluster.workers.map(({ index }) => index);
 
-describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
+describeIsolations('workers as', (isolation) => {
   const visits = new Visits();
   beforeEach(() => visits.open());
   afterEach(() => visits.close());

@@ -1,12 +1,13 @@
 // A worker that dies of a value that is no error, whose own methods are not carried.
 
 import { ClusterCoordinator, LocalStrategy, type LocalStrategyOptions } from 'allstop/cluster';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { describeIsolations } from '../../support/clusters.ts';
 
 const ODD = `({ message: 'bad month', toString() { return 'UserException: ' + this.message; } })`;
 const moduleOf = (code: string): URL => new URL(`data:text/javascript,${encodeURIComponent(code)}`);
 
-describe.each(['thread', 'process'] as const)('an object with a toString, on a %s', (isolation) => {
+describeIsolations('an object with a toString, on a', (isolation) => {
   const start = (code: string, options: Partial<LocalStrategyOptions> = {}): ClusterCoordinator =>
     new ClusterCoordinator(
       new LocalStrategy({ module: moduleOf(code), workers: 1, isolation, ...options }),

@@ -2,12 +2,12 @@
 
 import { ClusterCoordinator, LocalStrategy, type WorkerInfo } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { errorOf } from '../../support/clusters.ts';
+import { describeIsolations, errorOf } from '../../support/clusters.ts';
 import { Visits } from '../../support/visits.ts';
 
 const module = new URL('../../fixtures/cluster-worker-tasks.mjs', import.meta.url);
 
-describe.each(['thread', 'process'] as const)('recycling workers as %s', (isolation) => {
+describeIsolations('recycling workers as', (isolation) => {
   const visits = new Visits();
   beforeEach(() => visits.open());
   afterEach(() => visits.close());

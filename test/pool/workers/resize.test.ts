@@ -8,14 +8,14 @@ import {
 } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { errorOf } from '../../support/clusters.ts';
+import { describeIsolations, errorOf } from '../../support/clusters.ts';
 import { Visits } from '../../support/visits.ts';
 
 const module = new URL('../../fixtures/cluster-worker-tasks.mjs', import.meta.url);
 const indexesOf = (cluster: ClusterCoordinator): number[] =>
   cluster.workers.map(({ index }) => index);
 
-describe.each(['thread', 'process'] as const)('resize, of workers as %s', (isolation) => {
+describeIsolations('resize, of workers as', (isolation) => {
   const visits = new Visits();
   beforeEach(() => visits.open());
   afterEach(() => visits.close());

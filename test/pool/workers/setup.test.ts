@@ -1,13 +1,13 @@
 /** Functions of the module that begin and end each worker of this machine. */
 
 import { ClusterCoordinator, ClusterNotReadyError, LocalStrategy } from 'allstop/cluster';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { errorOf } from '../../support/clusters.ts';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { describeIsolations, errorOf } from '../../support/clusters.ts';
 import { Visits } from '../../support/visits.ts';
 
 const module = new URL('../../fixtures/cluster-worker-tasks.mjs', import.meta.url);
 
-describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
+describeIsolations('workers as', (isolation) => {
   const visits = new Visits();
   let warnings: Error[] = [];
   const onWarning = (warning: Error): void => void warnings.push(warning);
