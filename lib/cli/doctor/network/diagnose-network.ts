@@ -1,15 +1,35 @@
 /** `allstop doctor --servers`: checks the NATS client, then each server, then the cluster. */
 
+import { isIP } from 'node:net';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { fitTerminal } from '../../../coordinator/words.ts';
-import { load, loadClient } from '../../../nats/connection/connection.ts';
-import { explainFailure, RUNGS } from '../../../nats/connection/connection-failure.ts';
+import { ClientSockets } from '../../../nats/connection/client-sockets.ts';
+import { clientOptions, load, loadClient } from '../../../nats/connection/connection.ts';
+import {
+  explainFailure,
+  failureOf,
+  failureOfLogin,
+  RUNGS,
+  type Rung,
+} from '../../../nats/connection/connection-failure.ts';
+import type { NatsConnectionOptions } from '../../../nats/connection/connection-options.ts';
+import { askJetStream, failureOfJetStream } from '../../../nats/connection/jetstream.ts';
+import {
+  dial,
+  lookUp,
+  noCertificate,
+  readServerInfo,
+  type ServerInfo,
+  splitAddress,
+  wantsCertificate,
+} from '../../../nats/connection/server-info.ts';
+import { roomInMessage } from '../../../nats/results/objects.ts';
 import { Subjects } from '../../../nats/wire/subjects.ts';
 import { type CommandResult, tableOf } from '../../base/command.ts';
 import { clusterOf, connectionOf } from '../../base/servers.ts';
 import { binaryChecks } from '../binary-checks.ts';
 import { type Check, paint } from '../check.ts';
-import { climb } from './ladder.ts';
-import { type Topology, topologyOf } from './topology.ts';
+import { Refusals, type Topology, topologyOf } from './topology.ts';
 
 /** Takes the place of the cluster's name in the name of doctor's inbox if --cluster is missing. */
 const NO_CLUSTER = 'doctor';
@@ -34,24 +54,13 @@ export async function diagnoseNetwork(
   const servers = client.ok ? [...new Set(options.servers)] : [];
   const climbs = await Promise.all(servers.map((server) => climb(server, options, inboxPrefix)));
   const nats = climbs.find((each) => each.nats !== undefined)?.nats;
-  let topology: Topology = { checks: [] };
-  if (cluster !== undefined && nats !== undefined)
-    topology = await topologyOf(nats, cluster, options);
+  const isAsked = cluster !== undefined && nats !== undefined;
+  const topology: Topology = isAsked ? await topologyOf(nats, cluster, options) : { checks: [] };
   await Promise.all(climbs.map(async (each) => each.nats?.close()));
   const checks = [binary, client, ...climbs.flatMap((each) => each.checks), ...topology.checks];
   const ok = checks.every((check) => check.ok);
-  const { report, work } = topology;
-  return {
-    text: tables(checks),
-    json: {
-      ok,
-      checks,
-      ...(report !== undefined && { report }),
-      ...(work !== undefined && { work }),
-    },
-    exitCode: ok ? 0 : 1,
-    lingers: true,
-  };
+  const json = { ok, ...topology, checks };
+  return { text: tables(checks), json, exitCode: ok ? 0 : 1, lingers: true };
 }
 
 /** Whether the packages of the NATS client, which are optional peer dependencies, can be loaded. */
@@ -70,6 +79,95 @@ async function clientCheck(): Promise<Check> {
 async function binaryCheck(): Promise<Check> {
   const checks = await binaryChecks(false, BINARY_MS);
   return checks.find(({ ok }) => !ok) ?? (checks[0] as Check);
+}
+
+// Checks the connection to one server step by step (the rungs of a ladder, see `RUNGS`), up to the
+// first that fails.
+
+// The time limits of one step. All steps and the waits of topology.ts together stay below 15 s.
+const STEP_MS = 1_500;
+const CONNECT_MS = 2_500;
+
+/** `nats`: the open connection, if all steps succeeded. The caller closes it. */
+type Climb = { checks: Check[]; nats?: NatsConnection };
+
+async function climb(
+  server: string,
+  options: NatsConnectionOptions,
+  inboxPrefix: string,
+): Promise<Climb> {
+  const checks: Check[] = [];
+  let rung: Rung = 'dns';
+  const passed = (check: Pick<Check, 'detail' | 'unused'>): void =>
+    void checks.push({ name: rung, ok: true, target: server, ...check });
+  let nats: NatsConnection | undefined;
+  try {
+    const { host, port } = splitAddress(server) as { host: string; port: number };
+    const addresses = isIP(host) === 0 ? await lookUp(host, STEP_MS) : [NO_DNS];
+    passed({ detail: addresses.join(', ') });
+    rung = 'tcp';
+    const socket = await dial(host, port, STEP_MS);
+    passed({ detail: 'connected' });
+    rung = 'nats';
+    const greeting = await readServerInfo(socket, STEP_MS);
+    passed({ detail: `nats-server ${String(greeting.version)}` });
+    rung = 'tls';
+    const client = await loadClient();
+    const settings = {
+      ...(await clientOptions(client, { ...options, servers: [server] }, inboxPrefix)),
+      name: 'allstop doctor',
+      timeout: CONNECT_MS,
+    };
+    // The client does TLS and authentication in one call: if the second failed, the first succeeded.
+    let refusal: unknown;
+    try {
+      nats = await new ClientSockets().connect(client.connect, settings);
+    } catch (error) {
+      if (wantsCertificate(greeting, settings)) throw noCertificate(error);
+      refusal = failureOfLogin(error, settings);
+      if (failureOf(error).rung === 'tls') throw refusal;
+    }
+    passed(tlsOf(options, greeting));
+    rung = 'auth';
+    if (nats === undefined) throw refusal;
+    passed(loginOf(options));
+    rung = 'jetstream';
+    await checkJetStream(nats, options);
+    passed({ detail: 'answers' });
+    return { checks, nats };
+  } catch (error) {
+    await nats?.close();
+    const { cause, remedy } = failureOf(error);
+    checks.push({ name: rung, ok: false, target: server, cause, remedy });
+    return { checks };
+  }
+}
+
+const NO_DNS = 'an IP address, no DNS needed';
+
+async function checkJetStream(nats: NatsConnection, options: NatsConnectionOptions): Promise<void> {
+  roomInMessage(nats); // throws, if messages are too short for a result
+  try {
+    await new Refusals(nats).rule(askJetStream(nats, options, STEP_MS));
+  } catch (error) {
+    throw failureOfJetStream(error, nats, options);
+  }
+}
+
+/** `unused` where it is not: for people, "ok" would mean that the connection is protected. */
+function tlsOf({ tls }: NatsConnectionOptions, { tls_required: isRequired }: ServerInfo) {
+  if (tls !== undefined) return { detail: 'encrypted' };
+  if (isRequired === true) return { detail: 'encrypted, because the server requires it' };
+  return { detail: 'not used', unused: true };
+}
+
+/** How doctor logs in, without the secret itself. */
+function loginOf({ user, token, nkey, creds }: NatsConnectionOptions) {
+  if (user !== undefined) return { detail: `user ${user}` };
+  if (token !== undefined) return { detail: 'by a token' };
+  if (nkey !== undefined) return { detail: 'by an nkey' };
+  if (creds !== undefined) return { detail: 'by a credentials file' };
+  return { detail: 'without credentials', unused: true };
 }
 
 // * Prints the checks of `allstop doctor --servers` as tables, with the problems and remedies below.
@@ -126,7 +224,7 @@ function plain(check: Check): Check {
 }
 
 /** The whole text: this machine, the servers, the cluster, and last the problems with remedies. */
-export function tables(found: Check[]): string {
+function tables(found: Check[]): string {
   const checks = found.map(plain);
   const here = checks
     .filter(({ name }) => HERE.includes(name))

@@ -5,6 +5,7 @@
 
 import type { NatsConnection } from '@nats-io/transport-node';
 import { fieldOf } from '../../../base/thrown-value.ts';
+import { counted } from '../../../coordinator/words.ts';
 import {
   type EnginePhase,
   importing,
@@ -28,13 +29,16 @@ import {
 } from '../../../nats/wire/control-messages.ts';
 import { Subjects } from '../../../nats/wire/subjects.ts';
 import type { Check } from '../check.ts';
-import { Refusals } from './ladder.ts';
 
 const HOLDER_MS = 1_500;
 /** The phases of a coordinator that has never held the cluster. */
 const NEW: readonly EnginePhase[] = ['connecting', 'jetstream', 'standby'];
 
-export type Topology = { checks: Check[]; report?: ReadinessReport; work?: WorkReport };
+export type Topology = {
+  checks: Check[];
+  report?: ReadinessReport;
+  work?: WorkReport | undefined;
+};
 
 export async function topologyOf(
   nats: NatsConnection,
@@ -52,7 +56,8 @@ export async function topologyOf(
     const why = explainFailure(error);
     return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };
   }
-  const { told, reports, nodes } = replies;
+  const { reports, nodes } = replies;
+  const told = toldBy(holder, reports);
   const others = reports.filter((each) => each !== told).map(({ report }) => report.engine.phase);
   const coordinator = coordinatorCheck(cluster, holder, told, others);
   if (told === undefined) {
@@ -62,38 +67,31 @@ export async function topologyOf(
     return { checks: [coordinator, ...nodes.map((node) => nodeCheck(node, undefined))] };
   }
   const { report, turnedAway, work } = told;
-  const living = reports.filter(({ report: { engine } }) => engine.phase === 'ready');
+  const living = reports.filter(({ report: { engine } }) => engine.phase === 'ready').length;
   const checks = [
     coordinator,
-    ...twoChecks(cluster, living.length),
+    ...(living < 2 ? [] : [rivalsCheck(cluster, living)]),
     ...workChecks(work),
     ...report.tasks.map((task) => taskCheck(task, nodes, told.stop !== undefined)),
   ];
-  const isPlaced = (node: NodeInfo): boolean =>
-    report.tasks.some((task) => isSame(task, node) && node.session !== undefined);
-  // The task that a node was refused for shows the refusal, until another node is refused for it.
-  const isShown = ({ phase }: RefusedNode, node: NodeInfo): boolean =>
-    report.tasks.some((task) => isSame(task, node) && task.phase === phase);
   for (const node of nodes) {
     const refused = turnedAway.find((each) => isSame(each, node));
-    const isKnown = refused === undefined ? isPlaced(node) : isShown(refused, node);
+    // The task that a node was refused for shows the refusal, until another node is refused for it.
+    const isItsTask = (task: TaskReadiness): boolean =>
+      refused === undefined ? node.session !== undefined : task.phase === refused.phase;
+    const isKnown = report.tasks.some((task) => isSame(task, node) && isItsTask(task));
     if (!isKnown) checks.push(nodeCheck(node, refused));
   }
-  return { checks, report, ...(work !== undefined && { work }) };
+  return { checks, report, work };
 }
 
-function twoChecks(cluster: string, living: number): Check[] {
-  if (living < 2) return [];
-  return [
-    {
-      name: 'coordinators',
-      target: cluster,
-      ok: false,
-      cause: `${living} coordinators of this name live, and each holds the cluster: they use different JetStreams, or one has not learnt yet that it was taken over`,
-      remedy: 'end all but one, or give each cluster its own name',
-    },
-  ];
-}
+const rivalsCheck = (cluster: string, living: number): Check => ({
+  name: 'coordinators',
+  target: cluster,
+  ok: false,
+  cause: `${living} coordinators of this name live, and each holds the cluster: they use different JetStreams, or one has not learnt yet that it was taken over`,
+  remedy: 'end all but one, or give each cluster its own name',
+});
 
 /** What waits, runs and fails. A line behind busy workers, and failures, are no problem of the cluster. */
 function workChecks(work: WorkReport | undefined): Check[] {
@@ -106,24 +104,15 @@ function workChecks(work: WorkReport | undefined): Check[] {
       : `${waiting} ${waiting === 1 ? 'call waits' : 'calls wait'}, '${oldest.name}' for ${secondsOf(oldest.ms)}`;
   const runs = running.map(({ worker, name, ms }) => `${name} on ${worker} for ${secondsOf(ms)}`);
   const what = runs.length === 0 ? '' : `; running: ${runs.slice(0, 10).join(', ')}`;
-  const check = { name: 'calls', detail: `${line}${what}` };
-  const calls: Check =
-    blocked === undefined
-      ? { ...check, ok: true }
-      : {
-          ...check,
-          ok: false,
-          cause: `${line}: ${blocked}`,
-          remedy: 'start a worker that can take these calls, or see why those below are not ready',
-        };
-  const failed = failures.map(
-    ({ name, count, last }): Check => ({
-      name: 'failures',
-      target: name,
-      ok: true,
-      detail: `${count} in the last minutes. The last: ${last}`,
-    }),
-  );
+  const calls: Check = { name: 'calls', detail: `${line}${what}`, ok: blocked === undefined };
+  if (blocked !== undefined) {
+    calls.cause = `${line}: ${blocked}`;
+    calls.remedy = 'start a worker that can take these calls, or see why those below are not ready';
+  }
+  const failed = failures.map(({ name, count, last }) => {
+    const detail = `${count} in the last minutes. The last: ${last}`;
+    return { name: 'failures', target: name, ok: true, detail };
+  });
   return [calls, ...failed];
 }
 
@@ -172,22 +161,18 @@ function coordinatorCheck(
   const { phase, cause, remedy } = told.report.engine;
   const standBys = phases.filter((each) => each === 'standby').length;
   const older = phases.filter((each) => !NEW.includes(each)).length;
-  const others = [
-    ...(older === 0
-      ? []
-      : [
-          `; ${older} older ${older === 1 ? 'coordinator, from which it took over, still runs' : 'coordinators, from which it took over, still run'}`,
-        ]),
-    ...(standBys === 0 ? [] : [`; ${standBys} more ${standBys === 1 ? 'stands' : 'stand'} by`]),
-  ].join('');
-  const leftOff = told.leftOff === 0 ? '' : `; ${told.leftOff} more tasks`;
   // Of the workers, each has a line of its own.
-  const state = phase === 'ready' ? 'holds the cluster' : phase;
-  const stopped =
-    told.stop === undefined
-      ? ''
-      : `; stopped ${ago(new Date(Date.now() - told.stop.ms))} ago, since ${told.stop.why}`;
-  const detail = `${who}: ${state}${stopped}${leftOff}${others}${malformed(told.dropped)}`;
+  let detail = `${who}: ${phase === 'ready' ? 'holds the cluster' : phase}`;
+  if (told.stop !== undefined) {
+    const at = new Date(Date.now() - told.stop.ms);
+    detail += `; stopped ${ago(at)} ago, since ${told.stop.why}`;
+  }
+  if (told.leftOff > 0) detail += `; ${told.leftOff} more tasks`;
+  if (older > 0) {
+    detail += `; ${counted(older, 'older coordinator')}, from which it took over, still ${older === 1 ? 'runs' : 'run'}`;
+  }
+  if (standBys > 0) detail += `; ${standBys} more ${standBys === 1 ? 'stands' : 'stand'} by`;
+  detail += malformed(told.dropped);
   if (phase === 'ready') return { ...check, ok: true, detail };
   const why = cause === undefined ? phase : `${phase}: ${cause}`;
   const where = holder === undefined ? '' : `, on ${who},`;
@@ -218,14 +203,13 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[], isOver: boolean): Che
     detail: where === undefined ? state : `${where}, ${state}`,
   };
   const there = nodes.find((node) => isSame(task, node));
-  const isThere = there !== undefined;
   if (there !== undefined) check.detail += `; ${machineOf(there)}`;
   if (health !== undefined) check.detail += `; ${figuresOf(health)}`;
   if (ready && cause !== undefined) check.detail += `; ${cause}. What to do: ${remedy}`;
   check.detail += malformed(there?.dropped);
   if (phase === 'left' || isOver) return { ...check, ok: true };
-  if (isThere && (ready || phase === 'leaving')) return { ...check, ok: true };
-  if (ready || (!isThere && isExpected(task))) {
+  if (there !== undefined && (ready || phase === 'leaving')) return { ...check, ok: true };
+  if (ready || (there === undefined && isExpected(task))) {
     return {
       ...check,
       ok: false,
@@ -252,16 +236,15 @@ function machineOf({ cores, freeMemory, slots, runtime, version }: NodeInfo): st
 function nodeCheck(node: NodeInfo, refused: RefusedNode | undefined): Check {
   const { job, task, host, pid } = node;
   const check = { name: 'node', target: `${host} (pid ${pid})` };
-  const machine = machineOf(node);
   const what = task === undefined ? `any ${job}` : `${job}:${task}`;
   if (refused === undefined) {
     // The session of a coordinator that does not answer, or that a newer one has superseded.
     const has = node.session === undefined ? 'has no task yet' : 'still has its session';
-    return { ...check, ok: true, detail: `${what}, ${has}; ${machine}` };
+    return { ...check, ok: true, detail: `${what}, ${has}; ${machineOf(node)}` };
   }
   const { phase, since, cause, remedy } = refused;
   const state = `refused for ${ago(since)}: ${phase}`;
-  const detail = `${what}, ${state}; ${machine}`;
+  const detail = `${what}, ${state}; ${machineOf(node)}`;
   return { ...check, ok: false, detail, cause: `${state}: ${cause}`, remedy };
 }
 
@@ -284,40 +267,15 @@ const isExpected = ({ host, phase }: TaskReadiness): boolean =>
 const isSame = (one: { host?: string; pid?: number }, { host, pid }: NodeInfo): boolean =>
   one.host === host && one.pid === pid;
 
-/** What the coordinators and the nodes of a cluster have replied so far. */
-class Replies {
-  readonly reports: CoordinatorReport[] = [];
-  readonly nodes: NodeInfo[] = [];
-  /** The wait for reports is over, or no coordinator listens. */
-  areReportsOver = false;
-  /** The wait for nodes is over, or no node listens. */
-  areNodesOver = false;
-  readonly #holder: Run | undefined;
+/** What the coordinators and the nodes of a cluster have replied. */
+type Replies = { reports: CoordinatorReport[]; nodes: NodeInfo[] };
 
-  constructor(holder: Run | undefined) {
-    this.#holder = holder;
-  }
-
-  /**
-   * The report of the coordinator that holds the cluster. While none holds it, one that waits for
-   * JetStream may still send a report.
-   */
-  get told(): CoordinatorReport | undefined {
-    if (this.#holder === undefined) return this.reports[0];
-    return this.reports.find(({ run }) => run === this.#holder?.run);
-  }
-
-  /** Whether that coordinator has replied, and each node that its report expects to be alive. */
-  get areAllThere(): boolean {
-    const { told } = this;
-    const isNoneExpected = this.#holder === undefined || this.#holder.ended !== undefined;
-    const isTold = told !== undefined || isNoneExpected || this.areReportsOver;
-    if (!isTold || this.areNodesOver) return isTold;
-    return (told?.report.tasks ?? []).every(
-      (task) => !isExpected(task) || this.nodes.some((node) => isSame(task, node)),
-    );
-  }
-}
+/**
+ * The report of the coordinator that holds the cluster. While none holds it, one that waits for
+ * JetStream may still send a report.
+ */
+const toldBy = (holder: Run | undefined, reports: CoordinatorReport[]) =>
+  holder === undefined ? reports[0] : reports.find(({ run }) => run === holder.run);
 
 /**
  * Asks the coordinators for their reports and the nodes for what they are. Ends when all that are
@@ -331,38 +289,54 @@ async function askAll(
   subjects: Subjects,
   holder: Run | undefined,
 ): Promise<Replies> {
-  const replies = new Replies(holder);
+  const replies: Replies = { reports: [], nodes: [] };
+  const { reports, nodes } = replies;
+  /** Of which the wait is over, or to which nobody listens. */
+  const answered = new Set<keyof Replies>();
   let end = (): void => undefined;
   const over = new Promise<undefined>((resolve) => {
     end = () => resolve(undefined);
   });
+  /** Whether that coordinator has replied, and each node that its report expects to be alive. */
+  const areAllThere = (): boolean => {
+    const told = toldBy(holder, reports);
+    const isNoneExpected = holder === undefined || holder.ended !== undefined;
+    const isTold = told !== undefined || isNoneExpected || answered.has('reports');
+    if (!isTold || answered.has('nodes')) return isTold;
+    const expected = told?.report.tasks.filter(isExpected) ?? [];
+    return expected.every((task) => nodes.some((node) => isSame(task, node)));
+  };
   let quiet: NodeJS.Timeout | undefined;
   const onChange = (): void => {
     clearTimeout(quiet);
-    if (replies.areAllThere) quiet = setTimeout(end, NEXT_REPLY_MS);
+    if (areAllThere()) quiet = setTimeout(end, NEXT_REPLY_MS);
   };
-  const askForReports = async (): Promise<void> => {
-    await ask(nats, subjects.report, json({}), over, (data) => {
-      const report = parseReport(data);
-      if (report !== undefined) replies.reports.push(report);
+  const collect = async (
+    kind: keyof Replies,
+    subject: string,
+    question: Uint8Array,
+    read: (data: Uint8Array) => void,
+  ): Promise<void> => {
+    await ask(nats, subject, question, over, (data) => {
+      read(data);
       onChange();
     });
-    replies.areReportsOver = true;
+    answered.add(kind);
     onChange();
   };
-  const askForNodes = async (): Promise<void> => {
-    // Token 0 is older than the token of any run, so no coordinator yields to this message.
-    const who = json({ kind: 'who', run: 'doctor', token: 0 });
-    await ask(nats, subjects.who, who, over, (data) => {
-      const node = (parseControl(data, 'hello') ?? parseUnprintable(data))?.info;
-      if (node !== undefined) replies.nodes.push(node);
-      onChange();
-    });
-    replies.areNodesOver = true;
-    onChange();
-  };
+  // Token 0 is older than the token of any run, so no coordinator yields to this message.
+  const who = json({ kind: 'who', run: 'doctor', token: 0 });
   try {
-    await Promise.all([askForReports(), askForNodes()]);
+    await Promise.all([
+      collect('reports', subjects.report, json({}), (data) => {
+        const report = parseReport(data);
+        if (report !== undefined) reports.push(report);
+      }),
+      collect('nodes', subjects.who, who, (data) => {
+        const node = (parseControl(data, 'hello') ?? parseUnprintable(data))?.info;
+        if (node !== undefined) nodes.push(node);
+      }),
+    ]);
     return replies;
   } finally {
     clearTimeout(quiet);
@@ -394,7 +368,37 @@ async function ask(
   }
 }
 
-const isNoReply = (error: unknown): boolean => {
-  const names = [fieldOf(error, 'name'), fieldOf(fieldOf(error, 'cause'), 'name')];
-  return names.some((each) => each === 'NoResponders' || each === 'TimeoutError');
-};
+const isNoReply = (error: unknown): boolean =>
+  [error, fieldOf(error, 'cause')].some((each) =>
+    ['NoResponders', 'TimeoutError'].includes(String(fieldOf(each, 'name'))),
+  );
+
+/**
+ * Collects the permission errors of a NATS connection. The server reports them as status events of
+ * the connection; the request itself then only times out.
+ */
+export class Refusals {
+  /** The first permission error. */
+  first: Error | undefined;
+
+  constructor(nats: NatsConnection) {
+    void this.#watch(nats);
+  }
+
+  /** Resolves to the result of `work`. @throws (rejects) the permission error, if there was one */
+  async rule<T>(work: Promise<T>): Promise<T> {
+    try {
+      const found = await work;
+      if (this.first === undefined) return found;
+    } catch (error) {
+      throw this.first ?? error;
+    }
+    throw this.first;
+  }
+
+  async #watch(nats: NatsConnection): Promise<void> {
+    for await (const status of nats.status()) {
+      if (status.type === 'error') this.first ??= status.error;
+    }
+  }
+}
