@@ -23,7 +23,6 @@ export const inputOptions = {
     'cli/probe-process': lib('cli/doctor/probe-process.ts'),
     'cli/self-test-worker': lib('cli/doctor/self-test-worker.ts'),
     'cli/case-process': lib('cli/check-addon/case-process.ts'),
-    'cli/exercise-worker': lib('cli/check-addon/exercise-worker.ts'),
   },
   platform: 'node',
   external: [/^@nats-io\//, '@opentelemetry/api'],

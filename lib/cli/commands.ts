@@ -32,35 +32,13 @@ const TEMPLATES: ReadonlyMap<string, readonly string[]> = new Map([
 /**
  * mkdirSync's own `recursive` tries again for ever where the system says ENOENT, as in /proc.
  *
- * @returns the folders that were made
+ * @returns the topmost folder that was made; undefined if all were there
  */
-function makeWithParents(folder: string): string[] {
-  if (existsSync(folder)) return [];
-  const made = makeWithParents(dirname(folder));
+function makeWithParents(folder: string): string | undefined {
+  if (existsSync(folder)) return undefined;
+  const top = makeWithParents(dirname(folder));
   mkdirSync(folder);
-  return [...made, folder];
-}
-
-/**
- * Makes `folder` with its parents, as far as they do not exist. @returns the folders that were made
- *
- * @throws CommandError: it is not empty, or cannot be made
- */
-function makeEmpty(folder: string): string[] {
-  let names: string[];
-  let made: string[];
-  try {
-    made = makeWithParents(folder);
-    names = readdirSync(folder);
-  } catch (error) {
-    throw new CommandError(`the folder cannot be made: ${messageOf(error)}`);
-  }
-  if (names.length > 0) {
-    throw new CommandError(
-      `the folder ${folder} is not empty\nWhat to do: name a folder that is empty, or that does not exist yet`,
-    );
-  }
-  return made;
+  return top ?? folder;
 }
 
 /** A name that npm accepts. */
@@ -79,8 +57,10 @@ function copy(from: string, to: string): void {
 
 function fill(folder: string, parts: readonly string[]): void {
   for (const part of parts) {
-    const to = part.includes('/') ? join(folder, basename(part)) : folder;
-    copy(join(root(), 'templates', part), to);
+    copy(
+      join(root(), 'templates', part),
+      part.includes('/') ? join(folder, basename(part)) : folder,
+    );
   }
   // npm leaves a .gitignore out of a tarball.
   renameSync(join(folder, 'gitignore'), join(folder, '.gitignore'));
@@ -91,9 +71,21 @@ function fill(folder: string, parts: readonly string[]): void {
   writeFileSync(manifest, named);
 }
 
-/** @throws CommandError: it cannot be made; then nothing is left of it */
+/** @throws CommandError: `folder` is not empty, or cannot be made; then nothing is left of it */
 function make(folder: string, parts: readonly string[]): void {
-  const [top] = makeEmpty(folder);
+  let names: string[];
+  let top: string | undefined;
+  try {
+    top = makeWithParents(folder);
+    names = readdirSync(folder);
+  } catch (error) {
+    throw new CommandError(`the folder cannot be made: ${messageOf(error)}`);
+  }
+  if (names.length > 0) {
+    throw new CommandError(
+      `the folder ${folder} is not empty\nWhat to do: name a folder that is empty, or that does not exist yet`,
+    );
+  }
   try {
     fill(folder, parts);
   } catch (error) {
@@ -229,8 +221,8 @@ SIGHUP, SIGINT or SIGTERM.`,
     'npx allstop check-addon addon.node --exercise exercise.mjs --runtimes node,bun --json',
   ],
   argument: 'FILE',
-  options: ['exercise', 'runtimes', 'timeout'],
   required: ['exercise'],
+  options: ['runtimes', 'timeout'],
   run: async ({ argument = '', exercise = '', runtimes, timeout }) => {
     const timeoutMs = secondsOf(timeout) * 1_000;
     const { check } = await import('./check-addon/check.ts');
@@ -245,21 +237,19 @@ SIGHUP, SIGINT or SIGTERM.`,
  * Makes the command `name`. `folder`: the path, within the package, of what it prints; `note`: what
  * its help says about --relative.
  */
-function folderCommand(name: string, what: string, folder: string, note = ''): Command {
-  return {
-    summary: `prints the path of ${what}`,
-    help: `Prints the path of ${what}.${note}`,
-    examples: [`npx allstop ${name}`, `npx allstop ${name} --relative`],
-    options: ['relative'],
-    run: (options) => {
-      const absolute = join(root(), folder);
-      const path = options.relative ? relative('.', absolute) || '.' : absolute;
-      // node-gyp and CMake read a backslash as the start of an escape sequence.
-      const text = path.split(sep).join('/');
-      return { text: `${text}\n`, json: { [name]: text } };
-    },
-  };
-}
+const folderCommand = (name: string, what: string, folder: string, note = ''): Command => ({
+  summary: `prints the path of ${what}`,
+  help: `Prints the path of ${what}.${note}`,
+  examples: [`npx allstop ${name}`, `npx allstop ${name} --relative`],
+  options: ['relative'],
+  run: (options) => {
+    const absolute = join(root(), folder);
+    const path = options.relative ? relative('.', absolute) || '.' : absolute;
+    // node-gyp and CMake read a backslash as the start of an escape sequence.
+    const text = path.split(sep).join('/');
+    return { text: `${text}\n`, json: { [name]: text } };
+  },
+});
 
 const cmake: Command = folderCommand(
   'cmake',
@@ -369,10 +359,8 @@ Exit code: 130 after SIGINT, 143 after SIGTERM, 1 after an error.`,
     ['ALLSTOP_NATS_HANDSHAKE_FIRST=1', "for servers that are set to 'handshake_first'"],
     ['NODE_DEBUG=allstop', 'a line on stderr for each error, stop and thread'],
   ],
+  required: ['module', 'servers', 'cluster'],
   options: [
-    'module',
-    'servers',
-    'cluster',
     'job',
     'task',
     'spec',
@@ -384,7 +372,6 @@ Exit code: 130 after SIGINT, 143 after SIGTERM, 1 after an error.`,
     'resources',
     'health',
   ],
-  required: ['module', 'servers', 'cluster'],
   run: async (options) => {
     const { serve } = await import('./serve.ts');
     return serve(options);
@@ -401,8 +388,8 @@ FILE is the JSON of what coord.timeline() returned, or of its toChromeTrace():
   writeFileSync('timeline.json', JSON.stringify(coord.timeline()))`,
   examples: ['npx allstop timeline timeline.json -o timeline.html'],
   argument: 'FILE',
-  options: ['output'],
   required: ['output'],
+  options: [],
   run: async ({ argument = '', output = '' }) => {
     const { writePage } = await import('./timeline.ts');
     return writePage(argument, output);

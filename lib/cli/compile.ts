@@ -1,6 +1,7 @@
 /** Compiles the addon from the sources in the package, and moves it to where the loader looks. */
 
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
   mkdirSync,
@@ -12,13 +13,13 @@ import {
   statSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { availableParallelism, constants } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../base/thrown-value.ts';
 import { compiledIn } from '../native/binary/binary.ts';
 import { root } from '../native/binary/package-files.ts';
-import { CommandError, ENDING_SIGNALS } from './base/command.ts';
+import { CommandError, untilSignal } from './base/command.ts';
 import { probe } from './doctor/probe.ts';
 
 const STAGING = 'build-cmake-tmp-';
@@ -77,11 +78,8 @@ async function compileIn(staging: string, folder: string, peers: Peers): Promise
   if (code !== 0) throw compilationFailed(code);
   // On Windows, CMake generators with a single configuration make no folder Release/.
   const made = [compiledIn(staging), join(staging, 'allstop.node')].find(existsSync);
-  if (made === undefined)
-    throw new CommandError(
-      `cmake-js ended without an error, but made no allstop.node in ${staging}`,
-    );
-  return made;
+  if (made !== undefined) return made;
+  throw new CommandError(`cmake-js ended without an error, but made no allstop.node in ${staging}`);
 }
 
 /** @throws CommandError: the binary does not load here, or does not work */
@@ -153,35 +151,30 @@ async function endOfGroup(leader: number): Promise<void> {
  * @throws (rejects) CommandError: a signal has ended this process; Error: the program cannot be
  *   started
  */
-export async function run(program: string, args: string[]): Promise<number | null> {
+async function run(program: string, args: string[]): Promise<number | null> {
   // The program gets a process group of its own, so that a signal also reaches the make or ninja
   // that it starts, which then ends the compilers. Windows has no process groups; there Ctrl-C
   // reaches all processes anyway.
   const isGroup = process.platform !== 'win32';
   const child = spawn(program, args, { stdio: ['ignore', 2, 2], detached: isGroup });
-  let endedBy: NodeJS.Signals | undefined;
+  const leader = isGroup ? child.pid : undefined;
+  let isEnded = false;
   const end = (signal: NodeJS.Signals): void => {
-    endedBy = signal;
-    if (isGroup && child.pid !== undefined) signalGroup(child.pid, signal);
-    else child.kill(signal);
+    isEnded = true;
+    if (leader === undefined) child.kill(signal);
+    else signalGroup(leader, signal);
   };
-  for (const signal of ENDING_SIGNALS) process.on(signal, end);
-  try {
-    const code = await new Promise<number | null>((resolve, reject) => {
-      child.once('error', reject);
-      child.once('close', resolve);
-    });
-    if (endedBy === undefined) return code;
-    if (isGroup && child.pid !== undefined) await endOfGroup(child.pid);
-    throw new CommandError(`ended by ${endedBy}`, 128 + constants.signals[endedBy]);
-  } finally {
-    for (const signal of ENDING_SIGNALS) process.off(signal, end);
-  }
+  return untilSignal(end, async () => {
+    const [code] = await once(child, 'close');
+    if (isEnded && leader !== undefined) await endOfGroup(leader);
+    return code;
+  });
 }
 
 // Finds the packages that only `allstop build` needs: optional peers, which the user installs.
 
-export type Peers = { cmakeJs: string; nodeAddonApi: string };
+type Peers = { cmakeJs: string; nodeAddonApi: string };
+const PEERS = ['cmake-js', 'node-addon-api'];
 
 /**
  * The modules from which a peer is looked for: the user's project, then this package, beside
@@ -205,20 +198,14 @@ function manifestOf(name: string): string | undefined {
  *
  * @throws CommandError: packages are missing; the message has their names and the remedy
  */
-export function findPeers(): Peers {
-  const cmakeJs = manifestOf('cmake-js');
-  const nodeAddonApi = manifestOf('node-addon-api');
+function findPeers(): Peers {
+  const [cmakeJs, nodeAddonApi] = PEERS.map(manifestOf);
   if (cmakeJs !== undefined && nodeAddonApi !== undefined) {
     const { bin }: { bin: { 'cmake-js': string } } = JSON.parse(readFileSync(cmakeJs, 'utf8'));
-    return {
-      cmakeJs: join(dirname(cmakeJs), bin['cmake-js']),
-      nodeAddonApi: dirname(nodeAddonApi),
-    };
+    const program = join(dirname(cmakeJs), bin['cmake-js']);
+    return { cmakeJs: program, nodeAddonApi: dirname(nodeAddonApi) };
   }
-  const missing = [
-    ...(cmakeJs === undefined ? ['cmake-js'] : []),
-    ...(nodeAddonApi === undefined ? ['node-addon-api'] : []),
-  ];
+  const missing = PEERS.filter((name) => manifestOf(name) === undefined);
   throw new CommandError(
     [
       `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} needed to compile, but not installed in ${process.cwd()}`,

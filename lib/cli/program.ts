@@ -15,7 +15,6 @@ import {
   type Command,
   CommandError,
   type CommandResult,
-  CREDENTIAL,
   CREDENTIALS_GIVEN,
   columns,
   type Flag,
@@ -25,7 +24,6 @@ import {
   type Options,
   type OptionText,
   optionTexts,
-  refuseCredentials,
   UsageError,
   version,
 } from './base/command.ts';
@@ -120,11 +118,14 @@ function explained(error: CommanderError, program: Program): string {
     if (meant !== undefined && own(meant)) return `${said} (Did you mean --${meant}?)`;
   }
   const [surplus] = program.args;
-  if (error.code === 'commander.excessArguments' && own('module') && surplus !== undefined) {
-    return `${said} Did you mean --module ${surplus}?`;
-  }
-  return said;
+  const isModule = error.code === 'commander.excessArguments' && own('module');
+  return isModule && surplus !== undefined ? `${said} Did you mean --module ${surplus}?` : said;
 }
+
+/** What looks like a URL with a user, a password or a token: `nats://user:pass@host`. */
+const CREDENTIAL_URL = /^(?!file:)[^/\\]*:\/\/[^/]*@/i;
+/** The same, also without the scheme, or with a slash in the password: for a word that no command takes. */
+const CREDENTIAL = /^(?!file:)(?:[^/\\]+:\/\/.*|[^/\\]+)@/i;
 
 /** Credentials are never options: every user of a machine can read these. */
 const CREDENTIAL_VARIABLES: ReadonlyMap<string, string> = new Map([
@@ -181,15 +182,8 @@ async function runCommandLine(args: readonly string[]): Promise<CommandResult> {
       .addOption(optionOf('json'))
       .exitOverride((error) => {
         if (error.exitCode === 0) throw new Said();
-        throw wrong(new UsageError(explained(error, program)), program);
+        throw new UsageError(explained(error, program), usageOf(program));
       });
-  }
-
-  /** The error, with the usage of the command that has thrown it first. */
-  function wrong(error: unknown, of: Program): unknown {
-    return error instanceof UsageError && error.usage === undefined
-      ? new UsageError(error.message, usageOf(of))
-      : error;
   }
 
   const program = prepare(new Program('allstop'))
@@ -203,23 +197,15 @@ async function runCommandLine(args: readonly string[]): Promise<CommandResult> {
     const own: Program = prepare(program.command(name))
       .summary(summary)
       .description(unwrapped(help))
-      .usage(
-        [...(argument === undefined ? [] : [argument]), ...required.map(written), '[options]'].join(
-          ' ',
-        ),
-      )
+      .usage([argument ?? [], required.map(written), '[options]'].flat().join(' '))
       .addHelpText('after', () => rest(command, own));
-    for (const flag of options) own.addOption(optionOf(flag));
+    for (const flag of [...required, ...options]) own.addOption(optionOf(flag));
     if (argument !== undefined) own.argument(`<${argument}>`);
     own.action(async () => {
       const values: Options = own.optsWithGlobals();
       const lacking = required.filter((flag) => values[flag] === undefined);
       if (lacking.length > 0) own.error(`error: '${name}' needs --${lacking.join(', --')}`);
-      try {
-        outcome = await command.run({ ...values, argument: own.args[0] });
-      } catch (error) {
-        throw wrong(error, own);
-      }
+      outcome = await command.run({ ...values, argument: own.args[0] });
     });
   }
   prepare(program.command('help'))
@@ -231,18 +217,20 @@ async function runCommandLine(args: readonly string[]): Promise<CommandResult> {
       (named ?? program).help();
     });
 
-  const asked = program.commands.find((each) => each.name() === nameIn(args));
+  const named = program.commands.find((each) => each.name() === nameIn(args));
   try {
-    for (const arg of args) refuseCredentials(arg);
+    if (args.some((arg) => CREDENTIAL_URL.test(arg))) throw new UsageError(CREDENTIALS_GIVEN);
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (!(error instanceof Said)) throw wrong(error, asked ?? program);
+    if (error instanceof UsageError && error.usage === undefined) {
+      throw new UsageError(error.message, usageOf(named ?? program));
+    }
+    if (!(error instanceof Said)) throw error;
   }
-  const json = args.some((arg) => ['-v', '--version'].includes(arg))
-    ? { version }
-    : { help: printed };
-  const { text, json: data, ...more } = outcome ?? { text: printed, json };
-  return { ...more, text: isJson ? `${JSON.stringify(data)}\n` : text, json: data };
+  const isVersion = args.some((arg) => ['-v', '--version'].includes(arg));
+  const asked = { text: printed, json: isVersion ? { version } : { help: printed } };
+  const result = outcome ?? asked;
+  return isJson ? { ...result, text: `${JSON.stringify(result.json)}\n` } : result;
 }
 
 /** The option as the usage shows it. */

@@ -13,6 +13,7 @@ import { type ClusterJobs, ClusterSpec } from '../cluster/cluster-spec.ts';
 import { ONE_PRESS_MS } from '../coordinator/signal-links.ts';
 import { PATIENCE_MS } from '../coordinator/unseen-errors.ts';
 import { counted, printable } from '../coordinator/words.ts';
+import type { Explanation } from '../errors/phases.ts';
 import { binding } from '../native/native.ts';
 import { loadClient } from '../nats/connection/connection.ts';
 import { CREDENTIAL_VARIABLES } from '../nats/connection/connection-options.ts';
@@ -65,11 +66,11 @@ function moduleOf(options: Options): URL {
   const named = given.startsWith('file:') ? pathOf(given) : resolve(given);
   const path = fileURLToPath(moduleFile(pathToFileURL(named)));
   const found = statSync(path, { throwIfNoEntry: false });
-  if (found?.isDirectory() === true) {
-    throw new CommandError(`--module: ${path} is a folder: give the file of the module in it`);
+  if (found?.isFile()) return pathToFileURL(path);
+  if (found === undefined || !found.isDirectory()) {
+    throw new CommandError(`--module: there is no file ${path}`);
   }
-  if (found?.isFile() !== true) throw new CommandError(`--module: there is no file ${path}`);
-  return pathToFileURL(path);
+  throw new CommandError(`--module: ${path} is a folder: give the file of the module in it`);
 }
 
 /** @throws UsageError */
@@ -115,71 +116,68 @@ function recycleOf({ recycle: text }: Options): Recycle | undefined {
 }
 
 function describe(event: NodeEvent): string {
-  if (event.event === 'connected') {
-    const { job, task, cluster } = event;
-    if (task !== undefined) return `connected again; goes on as ${job}:${task}`;
-    return `connected; waiting for the coordinator of the cluster '${cluster}'`;
+  switch (event.event) {
+    case 'connected':
+      return event.task === undefined
+        ? `connected; waiting for the coordinator of the cluster '${event.cluster}'`
+        : `connected again; goes on as ${event.job}:${event.task}`;
+    case 'disconnected':
+      return `not connected: ${why(event)}. This worker tries again until a server answers`;
+    case 'forbidden':
+      return `not permitted: ${why(event)}`;
+    case 'too-long':
+      return `no coordinator hears of this worker: ${why(event)}`;
+    case 'ignored':
+      return `a coordinator is ignored: ${why(event)}`;
+    case 'refused':
+      return `the coordinator refuses this worker: ${event.phase}: ${event.why}`;
+    case 'session':
+      return `joined as ${event.job}:${event.task}${event.job === 'ps' ? '' : '; importing the module'}`;
+    case 'serving':
+      return `serving as ${event.job}:${event.task}`;
+    case 'thread-lost':
+      return `a thread is lost: ${event.why}`;
+    case 'thread-stuck':
+      return 'a thread is blocked in native code and cannot be ended; another takes its place';
+    case 'module-changed':
+      return 'the module file has changed since this worker joined: it finishes the functions that it has, and then joins with the new file';
+    default:
+      return `the session is over: ${event.why}`;
   }
-  if (event.event === 'disconnected') {
-    return `not connected: ${event.cause}. What to do: ${event.remedy}. This worker tries again until a server answers`;
-  }
-  if (event.event === 'forbidden') {
-    return `not permitted: ${event.cause}. What to do: ${event.remedy}`;
-  }
-  if (event.event === 'too-long') {
-    return `no coordinator hears of this worker: ${event.cause}. What to do: ${event.remedy}`;
-  }
-  if (event.event === 'ignored') {
-    return `a coordinator is ignored: ${event.cause}. What to do: ${event.remedy}`;
-  }
-  if (event.event === 'refused') {
-    return `the coordinator refuses this worker: ${event.phase}: ${event.why}`;
-  }
-  if (event.event === 'session') {
-    const next = event.job === 'ps' ? '' : '; importing the module';
-    return `joined as ${event.job}:${event.task}${next}`;
-  }
-  if (event.event === 'serving') return `serving as ${event.job}:${event.task}`;
-  if (event.event === 'thread-lost') return `a thread is lost: ${event.why}`;
-  if (event.event === 'thread-stuck') {
-    return 'a thread is blocked in native code and cannot be ended; another takes its place';
-  }
-  if (event.event === 'module-changed') {
-    return 'the module file has changed since this worker joined: it finishes the functions that it has, and then joins with the new file';
-  }
-  return `the session is over: ${event.why}`;
 }
+
+const why = ({ cause, remedy }: Explanation): string => `${cause}. What to do: ${remedy}`;
 
 /** Checks the options, and reads no file. @throws UsageError */
 function checkOptions(options: Options) {
-  const { job = 'worker' } = options;
+  const { job = 'worker', setup, teardown } = options;
   if (job !== 'worker' && job !== 'ps') {
     throw new UsageError(`--job must be worker or ps, not '${job}'`);
   }
-  const connection = connectionOf(options.servers ?? '');
-  const definition = definitionOf(options);
-  const cluster = clusterOf(options.cluster ?? '');
-  const slots = integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism();
-  const task = integer(options.task, 'task', 0, 1_000_000);
-  const { setup, teardown } = options;
-  const recycle = recycleOf(options);
-  const resources = resourcesOf(options);
-  const health = integer(options.health, 'health', 0, 65_535);
-  const own = { setup, teardown, recycle, resources, health };
-  return { job, connection, cluster, slots, task, definition, ...own } as const;
+  return {
+    job,
+    connection: connectionOf(options.servers ?? ''),
+    definition: definitionOf(options),
+    cluster: clusterOf(options.cluster ?? ''),
+    slots: integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism(),
+    task: integer(options.task, 'task', 0, 1_000_000),
+    setup,
+    teardown,
+    recycle: recycleOf(options),
+    resources: resourcesOf(options),
+    health: integer(options.health, 'health', 0, 65_535),
+  } as const;
 }
-
-/** Writes an event to stderr: `data` with --json, else `text`. */
-type Say = (text: string, data: object) => void;
 
 /** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
 export async function serve(options: Options): Promise<CommandResult> {
-  const { json = false } = options;
-  const say: Say = (text, data) => {
+  /** Writes an event to stderr: `data` with --json, else `text`. */
+  const say = (text: string, data: object): void => {
     const at = new Date().toISOString();
-    process.stderr.write(
-      json ? `${JSON.stringify({ at, ...data })}\n` : `${at} allstop: ${printable(text)}\n`,
-    );
+    const line = options.json
+      ? JSON.stringify({ at, ...data })
+      : `${at} allstop: ${printable(text)}`;
+    process.stderr.write(`${line}\n`);
   };
   const { slots, ...checked } = checkOptions(options);
   const { job, task } = checked;
@@ -206,9 +204,9 @@ export async function serve(options: Options): Promise<CommandResult> {
     },
   });
   const signals = hearSignals();
-  const noParent = underNpm(() => signals.hear('SIGTERM'));
+  const parentTimer = underNpm(() => signals.hear('SIGTERM'));
   const signal = await Promise.race([signals.first, node.failed]);
-  noParent.stop();
+  clearInterval(parentTimer);
   endWithoutThreads();
   if (signal instanceof Error) {
     await Promise.race([node.close(), signals.first]);
@@ -254,26 +252,22 @@ const PARENT_MS = 500;
  * not pass the signal on: the worker would go on without a parent. A timer looks for that, as Node
  * has no event for the end of a parent; it runs under npm only.
  */
-function underNpm(onOrphaned: () => void): { stop: () => void } {
-  if (process.env['npm_command'] === undefined) return { stop: () => {} };
+function underNpm(onOrphaned: () => void): NodeJS.Timeout | undefined {
+  if (process.env['npm_command'] === undefined) return undefined;
   const parent = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === parent) return;
     clearInterval(timer);
     onOrphaned();
   }, PARENT_MS);
-  return { stop: () => clearInterval(timer) };
+  return timer;
 }
 
-type Signals = {
-  first: Promise<NodeJS.Signals>;
-  second: Promise<NodeJS.Signals>;
-  /** To be called with what counts as a signal. */
-  hear: (signal: NodeJS.Signals) => void;
-};
-
-/** What comes within one press of a key is one signal. After the second signal, each signal has its default action. */
-function hearSignals(): Signals {
+/**
+ * What comes within one press of a key is one signal. After the second signal, each signal has its
+ * default action. `hear` is to be called with what counts as a signal, too.
+ */
+function hearSignals() {
   const names: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
   const settle: ((signal: NodeJS.Signals) => void)[] = [];
   const next = (): Promise<NodeJS.Signals> => new Promise((heard) => settle.push(heard));
@@ -355,17 +349,14 @@ class Health {
 
   #answer(method: string, path: string): { status: number; text: string } {
     if (method !== 'GET' && method !== 'HEAD') return { status: 405, text: 'GET only\n' };
-    if (path === '/livez') return { status: 200, text: 'ok\n' };
     if (path === '/metrics') return { status: 200, text: this.#metrics() };
-    if (path !== '/readyz') return { status: 404, text: '/livez, /readyz or /metrics\n' };
-    const why = this.#whyNotReady();
-    return why === undefined ? { status: 200, text: 'ok\n' } : { status: 503, text: `${why}\n` };
-  }
-
-  #whyNotReady(): string | undefined {
-    if (this.#isLeaving) return 'leaving';
-    if (!this.#isConnected) return 'not connected to a server';
-    return this.#isImporting ? 'importing the module' : undefined;
+    const isReady = path === '/readyz';
+    if (!isReady && path !== '/livez')
+      return { status: 404, text: '/livez, /readyz or /metrics\n' };
+    if (isReady && this.#isLeaving) return { status: 503, text: 'leaving\n' };
+    if (isReady && !this.#isConnected) return { status: 503, text: 'not connected to a server\n' };
+    if (isReady && this.#isImporting) return { status: 503, text: 'importing the module\n' };
+    return { status: 200, text: 'ok\n' };
   }
 
   #metrics(): string {
@@ -375,31 +366,24 @@ class Health {
           `allstop_worker_calls_total{function="${escaped(name)}",outcome="${outcome}"} ${count}`,
       ),
     );
+    const gauge = (name: string, value: number | boolean, help: string): string[] => [
+      `# HELP allstop_worker_${name} ${help}`,
+      `# TYPE allstop_worker_${name} gauge`,
+      `allstop_worker_${name} ${Number(value)}`,
+    ];
     return [
       '# HELP allstop_worker_calls_total Functions that have ended on this worker.',
       '# TYPE allstop_worker_calls_total counter',
       ...calls,
-      ...gauge(
-        'running',
-        'Functions that this worker has, and that have not ended.',
-        this.#running(),
-      ),
-      ...gauge('connected', 'Whether it is connected to a server.', Number(this.#isConnected)),
-      ...gauge(
-        'leaving',
-        'Whether it ends when its functions have ended.',
-        Number(this.#isLeaving),
-      ),
+      ...gauge('running', this.#running(), RUNNING),
+      ...gauge('connected', this.#isConnected, 'Whether it is connected to a server.'),
+      ...gauge('leaving', this.#isLeaving, 'Whether it ends when its functions have ended.'),
       '',
     ].join('\n');
   }
 }
 
-const gauge = (name: string, help: string, value: number): string[] => [
-  `# HELP allstop_worker_${name} ${help}`,
-  `# TYPE allstop_worker_${name} gauge`,
-  `allstop_worker_${name} ${value}`,
-];
+const RUNNING = 'Functions that this worker has, and that have not ended.';
 
 /** A value of a label. */
 const escaped = (text: string): string =>

@@ -162,8 +162,7 @@ describe('an exercise', () => {
 function caseProcess(text: string) {
   const addon = join(folder, 'addon.cjs');
   writeFileSync(addon, 'module.exports = {};');
-  const worker = join(root, 'dist/cli/exercise-worker.js');
-  const rest = { phase: 'done', ending: 'exits', workers: 1, addon, worker, afterMs: 0 };
+  const rest = { phase: 'done', ending: 'exits', workers: 1, addon, afterMs: 0 };
   const order = JSON.stringify({ ...rest, script: script(text) });
   const child = spawn(process.execPath, [join(root, 'dist/cli/case-process.js'), order]);
   child.stderr.setEncoding('utf8');

@@ -1,6 +1,7 @@
 /** The shape of a command of `npx allstop`, and the two kinds of errors that a command throws. */
 
 import { readFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { root } from '../../native/binary/package-files.ts';
@@ -144,10 +145,10 @@ export type Command = {
   environment?: readonly (readonly [string, string])[];
   /** What the command needs besides options, as the usage names it: FILE. Undefined: nothing. */
   argument?: string;
-  /** The options that the command takes, without `--json`, which every command takes. */
-  options: readonly Exclude<keyof Options, 'json'>[];
   /** The options that must be given. */
   required?: readonly Exclude<keyof Options, 'json'>[];
+  /** The options that may be given, besides `--json`, which every command takes. */
+  options: readonly Exclude<keyof Options, 'json'>[];
   run: (
     options: Options & { argument?: string | undefined },
   ) => CommandResult | Promise<CommandResult>;
@@ -164,20 +165,7 @@ export class UsageError extends Error {
   }
 }
 
-/** What looks like a URL with a user, a password or a token: `nats://user:pass@host`. */
-const CREDENTIAL_URL = /^(?!file:)[^/\\]*:\/\/[^/]*@/i;
-/** The same, also without the scheme, or with a slash in the password: for a word that no command takes. */
-export const CREDENTIAL: RegExp = /^(?!file:)(?:[^/\\]+:\/\/.*|[^/\\]+)@/i;
-
-/**
- * Refuses a text of the command line that may have credentials. Its message does not quote the text.
- *
- * @throws UsageError
- */
-export function refuseCredentials(text: string): void {
-  if (CREDENTIAL_URL.test(text)) throw new UsageError(CREDENTIALS_GIVEN);
-}
-
+/** The message does not quote what was given. */
 export const CREDENTIALS_GIVEN: string =
   'Do not put credentials on the command line, where every user of this machine can read them. ' +
   'Use the environment variables that `allstop worker --help` lists';
@@ -203,6 +191,30 @@ export const GO_ELSEWHERE: string =
 
 /** What ends a command, which then ends its child processes: the terminal may have been closed, too. */
 export const ENDING_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
+
+/**
+ * The result of `work`, which `end` ends at a signal.
+ *
+ * @throws (rejects) CommandError: a signal has ended this process
+ */
+export async function untilSignal<T>(
+  end: (signal: NodeJS.Signals) => void,
+  work: () => Promise<T>,
+): Promise<T> {
+  let endedBy: NodeJS.Signals | undefined;
+  const hear = (signal: NodeJS.Signals): void => {
+    endedBy = signal;
+    end(signal);
+  };
+  for (const signal of ENDING_SIGNALS) process.on(signal, hear);
+  try {
+    const result = await work();
+    if (endedBy === undefined) return result;
+    throw new CommandError(`ended by ${endedBy}`, 128 + constants.signals[endedBy]);
+  } finally {
+    for (const signal of ENDING_SIGNALS) process.off(signal, hear);
+  }
+}
 
 // Tables of the commands' output.
 

@@ -1,14 +1,16 @@
 /** `allstop check-addon`: runs all cases on all runtimes, and reports what crashed and why. */
 
 import { existsSync } from 'node:fs';
-import { availableParallelism, constants } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
+import { Readable } from 'node:stream';
 import { counted, fitTerminal, printable } from '../../coordinator/words.ts';
 import { root } from '../../native/binary/package-files.ts';
-import { CommandError, type CommandResult, ENDING_SIGNALS, tableOf } from '../base/command.ts';
+import { CommandError, type CommandResult, tableOf, untilSignal } from '../base/command.ts';
 import {
   type Case,
   cases,
+  ERROR,
   type Outcome,
   type Runtime,
   runCase,
@@ -24,9 +26,6 @@ const AFTER_MS = 400;
 /** More processes at once would disturb one another's times. */
 const MOST_PROCESSES = 4;
 
-/** Begins the result of a case whose exercise itself failed. */
-const ERROR = 'error: ';
-
 type Row = Case & Outcome & { runtime: string };
 
 /** "running, terminated": the phase of a row as it is printed. */
@@ -35,23 +34,9 @@ const phaseOf = ({ phase, ending }: Case): string => `${phase}, ${ending}`;
 /** Whether the exercise itself failed. */
 const isError = ({ result }: Outcome): boolean => result.startsWith(ERROR);
 
-/** Runs `work` for each of the items, a few at a time. The results have the order of the items. */
-async function mapSome<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < items.length) {
-      const at = next++;
-      results[at] = await work(items[at] as T);
-    }
-  };
-  const lanes = Math.min(MOST_PROCESSES, availableParallelism(), items.length);
-  await Promise.all(Array.from({ length: lanes }, lane));
-  return results;
-}
-
-function textOf(rows: readonly Row[]): string {
-  const parts = [...new Set(rows.map(({ runtime }) => runtime))].map((runtime) => {
+/** What is printed of each runtime. */
+function partsOf(rows: readonly Row[]): string[] {
+  return [...new Set(rows.map(({ runtime }) => runtime))].map((runtime) => {
     const own = rows.filter((row) => row.runtime === runtime);
     const bad = own.filter(({ result }) => result !== 'ok');
     if (bad.length === 0) return `${runtime}: ${counted(own.length, 'case')}, all ok`;
@@ -72,7 +57,6 @@ function textOf(rows: readonly Row[]): string {
         : ['Printed by the process:', ...[...why].map((line) => `  ${line}`)]),
     ].join('\n');
   });
-  return fitTerminal(parts.join('\n\n').split('\n').map(printable));
 }
 
 /** The last lines, of the rows that are not ok. */
@@ -91,21 +75,13 @@ function adviceOf(bad: readonly Row[]): string[] {
 function report(rows: readonly Row[]): CommandResult {
   const bad = rows.filter(({ result }) => result !== 'ok');
   const isOk = bad.length === 0;
-  const advice = isOk
-    ? ''
-    : `\n\n${fitTerminal(
-        adviceOf(bad)
-          .flatMap((line) => line.split('\n'))
-          .map(printable),
-      )}`;
+  const parts = isOk ? partsOf(rows) : [...partsOf(rows), adviceOf(bad).join('\n')];
   return {
-    text: `${textOf(rows)}${advice}\n`,
-    json: rows.map((row) => ({
-      runtime: row.runtime,
-      phase: phaseOf(row),
-      workers: row.workers,
-      result: row.result,
-    })),
+    text: `${fitTerminal(parts.join('\n\n').split('\n').map(printable))}\n`,
+    json: rows.map((row) => {
+      const { runtime, workers, result } = row;
+      return { runtime, phase: phaseOf(row), workers, result };
+    }),
     exitCode: isOk ? 0 : 1,
   };
 }
@@ -117,32 +93,26 @@ async function runAll(
   timeoutMs: number,
 ): Promise<Row[]> {
   const aborter = new AbortController();
-  let endedBy: NodeJS.Signals | undefined;
-  const end = (signal: NodeJS.Signals): void => {
-    endedBy = signal;
-    aborter.abort();
-  };
-  for (const signal of ENDING_SIGNALS) process.on(signal, end);
-  const worker = join(root(), 'dist/cli/exercise-worker.js');
   const script = join(root(), 'dist/cli/case-process.js');
-  const rows = await mapSome(
-    runtimes.flatMap((runtime) => cases.map((each) => ({ runtime, each }))),
-    async ({ runtime, each }): Promise<Row> => {
-      const order = { ...each, ...paths, worker, afterMs: AFTER_MS };
-      const limits = { timeoutMs, abort: aborter.signal };
-      const outcome = aborter.signal.aborted
-        ? { result: 'not run' }
-        : await runCase(runtime, script, order, limits);
-      if (outcome.result === 'hang') {
-        const where = `${phaseOf(each)}, ${counted(each.workers, 'worker')}, ${runtime.title}`;
-        process.stderr.write(`allstop: did not end within ${timeoutMs / 1_000} s: ${where}\n`);
-      }
-      return { ...each, ...outcome, runtime: runtime.title };
-    },
+  const limits = { timeoutMs, abort: aborter.signal };
+  type Item = { runtime: Runtime; each: Case };
+  const rowOf = async ({ runtime, each }: Item): Promise<Row> => {
+    const order = { ...each, ...paths, afterMs: AFTER_MS };
+    const outcome = aborter.signal.aborted
+      ? { result: 'not run' }
+      : await runCase(runtime, script, order, limits);
+    if (outcome.result === 'hang') {
+      const where = `${phaseOf(each)}, ${counted(each.workers, 'worker')}, ${runtime.title}`;
+      process.stderr.write(`allstop: did not end within ${timeoutMs / 1_000} s: ${where}\n`);
+    }
+    return { ...each, ...outcome, runtime: runtime.title };
+  };
+  const items: Item[] = runtimes.flatMap((runtime) => cases.map((each) => ({ runtime, each })));
+  const concurrency = Math.min(MOST_PROCESSES, availableParallelism());
+  return untilSignal(
+    () => aborter.abort(),
+    () => Readable.from(items).map(rowOf, { concurrency }).toArray(),
   );
-  for (const signal of ENDING_SIGNALS) process.off(signal, end);
-  if (endedBy === undefined) return rows;
-  throw new CommandError(`ended by ${endedBy}`, 128 + constants.signals[endedBy]);
 }
 
 /** @throws UsageError, CommandError */

@@ -10,10 +10,13 @@ export type Outcome = {
   /** What the process was doing. Undefined if `result` is 'ok'. */
   when?: string;
   /** The line of the process's own output that tells most about a crash. */
-  said?: string;
+  said?: string | undefined;
   /** The names that the addon exports, if `result` is an error and they are known. */
-  exports?: readonly string[];
+  exports?: readonly string[] | undefined;
 };
+
+/** Begins the result of a case whose exercise itself failed. */
+export const ERROR = 'error: ';
 
 /** How much of the end of stderr is kept. */
 const KEPT_CHARACTERS = 64 * 1024;
@@ -70,25 +73,18 @@ export async function runCase(
   const told: { step?: string; done?: true } & Partial<Failed> = toldIn(stdout);
   const { step = 'at the start of the process', failed, exports, done } = told;
   if (isLate) return { result: 'hang', when: step };
-  if (failed !== undefined) {
-    return { result: `error: ${failed}`, when: step, ...(exports && { exports }) };
-  }
+  if (failed !== undefined) return { result: `${ERROR}${failed}`, when: step, exports };
   if (signal === null && code === 0 && done) return { result: 'ok' };
-  const said = tellingLine(stderr);
-  return {
-    result: signal ?? exitCode(code),
-    when: step,
-    ...(said === undefined ? {} : { said }),
-  };
+  return { result: signal ?? exitCode(code), when: step, said: tellingLine(stderr) };
 }
 
 // A case of `allstop check-addon`: what the parent tells the child process, and what that says.
 
 /** How far the addon has got in its worker when the worker is ended. */
-export const PHASES = ['loaded', 'running', 'done'] as const;
+const PHASES = ['loaded', 'running', 'done'] as const;
 
 /** How the worker is ended. */
-export const ENDINGS = ['terminated', 'exits', 'throws'] as const;
+const ENDINGS = ['terminated', 'exits', 'throws'] as const;
 
 /**
  * Two more: each function that the exercise gives to the addon throws when the addon has called it;
@@ -97,7 +93,7 @@ export const ENDINGS = ['terminated', 'exits', 'throws'] as const;
 type Rarer = 'callback throws' | 'used again';
 
 /** How many workers use the addon at the same time. */
-export const WORKERS = [1, 2] as const;
+const WORKERS = [1, 2] as const;
 
 export type Case = {
   phase: (typeof PHASES)[number];
@@ -113,30 +109,22 @@ export const cases: readonly Case[] = [
   { phase: 'done', ending: 'used again', workers: 2 },
 ];
 
-/** What the child process, and each of its workers, is given. Paths are absolute. */
+/** What the child process is given. Paths are absolute. */
 export type Order = Case & {
   addon: string;
   script: string;
-  /** The file of the worker. */
-  worker: string;
   /** For so long after each worker's end the process lets events come. */
   afterMs: number;
 };
 
-/** What a worker tells the main thread of the child process. */
-export type FromWorker = { reached: true; hasAfterwards: boolean } | Failed;
-
 /** Why the exercise could not be made; `exports` are the names that the addon exports, if known. */
-export type Failed = { failed: string; exports?: readonly string[] };
+export type Failed = { failed: string; exports?: readonly string[] | undefined };
 
 /**
  * What the child process tells: what it does from now on, why the exercise could not
  * be made, and that all is done.
  */
 export type Told = { step: string } | Failed | { done: true };
-
-/** The message of the error that ends a worker by an exception. */
-export const DELIBERATE = 'allstop check-addon ends this worker by an exception';
 
 // The runtimes that `allstop check-addon` tries: those on this machine, or those named.
 

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf } from '../../base/thrown-value.ts';
+import { attempt, messageOf } from '../../base/thrown-value.ts';
 import {
   type Candidate,
   candidates,
@@ -13,8 +13,14 @@ import {
 } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
 import { GO_ELSEWHERE, GONE, NO_FOLDER } from '../base/command.ts';
-import type { Loaded, Probe, Problem } from './check.ts';
-import { type Check, impossible, REPORT_BUG } from './check.ts';
+import {
+  type Check,
+  impossible,
+  type Loaded,
+  type Probe,
+  type Problem,
+  REPORT_BUG,
+} from './check.ts';
 import { probe } from './probe.ts';
 
 const originTexts: Record<Origin, () => string> = {
@@ -81,9 +87,8 @@ function remedyOfMachine(crash: string): string | undefined {
 
 function crashedCheck(crash: string): Check {
   const from = candidates().find(({ exists }) => exists);
-  const remedy = remedyOfMachine(crash);
   const cause = `the process that loaded it ${crash}`;
-  return failedCheck({ from, cause, ...(remedy !== undefined && { remedy }) });
+  return failedCheck({ from, cause, remedy: remedyOfMachine(crash) });
 }
 
 /** The ABI version of allstop.h, the header against which native addons are compiled. */
@@ -116,54 +121,36 @@ function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean
   if (tested !== undefined && crash === undefined) {
     return { name, ok: true, detail: `${SELF_TEST}, in ${tested.ms} ms` };
   }
+  const check = { name, ok: false, detail: SELF_TEST };
   const cause = untested ?? `the process ${crash}`;
-  if (NO_FOLDER.test(cause)) {
-    const gone = `${GONE}: ${cause}`;
-    return { name, ok: false, detail: SELF_TEST, cause: gone, remedy: GO_ELSEWHERE };
-  }
-  return {
-    name,
-    ok: false,
-    detail: SELF_TEST,
-    cause,
-    remedy: isRestricted ? SEE_PERMISSIONS : (remedyOfMachine(cause) ?? REPORT_BUG),
-  };
+  if (NO_FOLDER.test(cause)) return { ...check, cause: `${GONE}: ${cause}`, remedy: GO_ELSEWHERE };
+  const remedy = isRestricted ? SEE_PERMISSIONS : (remedyOfMachine(cause) ?? REPORT_BUG);
+  return { ...check, cause, remedy };
 }
 
 /** If `isRestricted` (the check of permissions has failed), no child process is started. */
-export function binaryChecks(isRestricted: boolean, timeoutMs?: number): Promise<Check[]> {
-  const found = checksOf(isRestricted, timeoutMs);
-  return found.catch((error: unknown) => [impossible('binary', error)]);
-}
-
-async function checksOf(isRestricted: boolean, timeoutMs?: number): Promise<Check[]> {
-  const found = await probe({
-    inChild: !isRestricted,
-    ...(timeoutMs !== undefined && { timeoutMs }),
-  });
-  if (found.failed !== undefined) {
-    const { failed } = found;
-    return [failedCheck(isRestricted ? { ...failed, remedy: SEE_PERMISSIONS } : failed)];
+export async function binaryChecks(isRestricted: boolean, timeoutMs?: number): Promise<Check[]> {
+  try {
+    const found = await probe({ inChild: !isRestricted, timeoutMs });
+    const { failed, loaded, crash = 'ended' } = found;
+    if (failed !== undefined) {
+      return [failedCheck(isRestricted ? { ...failed, remedy: SEE_PERMISSIONS } : failed)];
+    }
+    if (loaded === undefined) return [crashedCheck(crash)];
+    return [loadedCheck(loaded), abiCheck(loaded), selfTestCheck(found, isRestricted)];
+  } catch (error) {
+    return [impossible('binary', error)];
   }
-  if (found.loaded === undefined) return [crashedCheck(found.crash ?? 'ended')];
-  return [loadedCheck(found.loaded), abiCheck(found.loaded), selfTestCheck(found, isRestricted)];
 }
 
 // The version of glibc that a native binary needs, as the binary itself says.
 
 /** The names of the versions of glibc's symbols stand in the binary as text. */
-const VERSION = /GLIBC_(\d+)\.(\d+)(?![\d.])/g;
+const VERSION = /GLIBC_2\.(\d+)(?![\d.])/g;
 
 /** @returns "2.36"; undefined if the file cannot be read or needs no glibc */
-export function neededGlibc(path: string): string | undefined {
-  let text: string;
-  try {
-    text = readFileSync(path, 'latin1');
-  } catch {
-    return undefined;
-  }
-  const minors = [...text.matchAll(VERSION)]
-    .filter(([, major]) => major === '2')
-    .map(([, , minor]) => Number(minor));
+function neededGlibc(path: string): string | undefined {
+  const text = attempt(() => readFileSync(path, 'latin1')) ?? '';
+  const minors = [...text.matchAll(VERSION)].map(([, minor]) => Number(minor));
   return minors.length === 0 ? undefined : `2.${Math.max(...minors)}`;
 }

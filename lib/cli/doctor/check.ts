@@ -55,10 +55,8 @@ function linesOf({ name, ok, target, detail, cause, remedy }: Check, nameWidth: 
   const word = ok ? (name === QUIRK ? 'note' : 'ok') : 'not ok';
   const colour = name === QUIRK ? 'yellow' : ok ? 'green' : 'red';
   const mark = word.padEnd(MARK_WIDTH);
-  const what =
-    target !== undefined && detail !== undefined
-      ? `${target} (${detail})`
-      : (target ?? detail ?? '');
+  const isBoth = target !== undefined && detail !== undefined;
+  const what = isBoth ? `${target} (${detail})` : (target ?? detail ?? '');
   const indent = ' '.repeat(MARK_WIDTH + nameWidth + 4);
   const lines = [`${mark}  ${name.padEnd(nameWidth)}  ${what}`.trimEnd()];
   if (cause !== undefined) lines.push(`${indent}Cause: ${cause}`);
@@ -72,9 +70,7 @@ export function report(checks: Check[], withNotes: boolean): CommandResult {
   const problems = checks.filter(({ ok }) => !ok).length;
   const ok = problems === 0;
   const nameWidth = Math.max(...checks.map(({ name }) => name.length));
-  const summary = ok
-    ? 'allstop works here.'
-    : `${problems} ${problems === 1 ? 'problem' : 'problems'} found.`;
+  const summary = ok ? 'allstop works here.' : `${counted(problems, 'problem')} found.`;
   const notes = checks.filter(({ name }) => name === QUIRK);
   const shown = withNotes ? checks : checks.filter((each) => !notes.includes(each));
   const lines = shown.flatMap((check) => linesOf(check, nameWidth));
@@ -90,21 +86,12 @@ export function report(checks: Check[], withNotes: boolean): CommandResult {
 
 /** A binary that loads. `passedOver`: the binaries that were tried before, with their errors. */
 export type Loaded = { from: Candidate; abi: string | undefined; passedOver: string[] };
-export type Problem = { from?: Candidate | undefined; cause: string; remedy?: string };
+export type Problem = { from?: Candidate | undefined; cause: string; remedy?: string | undefined };
 
 /**
- * The messages of a probe: `loaded`, then `tested` or `untested`. `failed` comes in the place of
- * any of them and is the last; after a crash of the probe's process no message comes.
- */
-export type Finding =
-  | { loaded: Loaded }
-  | { failed: Problem }
-  | { tested: { ms: number } }
-  | { untested: string };
-
-/**
- * All findings of one probe. `crash`: how the child process ended, if that was too early or with an
- * exit code other than 0.
+ * All findings of one probe, which it tells one by one: `loaded`, then `tested` or `untested`. `failed`
+ * comes in the place of any of them and is the last. `crash`: how the child process ended, if that was
+ * too early or with an exit code other than 0; after it nothing is told.
  */
 export type Probe = {
   loaded?: Loaded;

@@ -81,7 +81,7 @@ const quirks: Quirk[] = [
   },
 ];
 
-export function quirkChecks(): Check[] {
+function quirkChecks(): Check[] {
   const { title, version } = runtime();
   return quirks
     .filter(
@@ -124,11 +124,8 @@ function nodeApiCheck(): Check {
   const ok = Number(version) >= NODE_API;
   const check = { name: 'node-api', ok, target: `version ${version}` };
   if (ok) return check;
-  return {
-    ...check,
-    cause: `the binary needs Node-API version ${NODE_API}`,
-    remedy: 'use Node 20.19, or 22.3 or later',
-  };
+  const cause = `the binary needs Node-API version ${NODE_API}`;
+  return { ...check, cause, remedy: 'use Node 20.19, or 22.3 or later' };
 }
 
 /** Whether this Node refuses all addons. It then refuses even a folder, without looking at it. */
@@ -154,22 +151,13 @@ function nodePermissions(): Check {
   const noWorkers = !permission.has('worker');
   const who = "Node's permission model";
   if (noAddons) {
-    return {
-      name,
-      ok: false,
-      cause: `${who}, or --no-addons, forbids native addons${noWorkers ? ', and workers' : ''}`,
-      remedy: `run Node with --allow-addons${noWorkers ? ' --allow-worker' : ''}, without --no-addons`,
-    };
+    const cause = `${who}, or --no-addons, forbids native addons${noWorkers ? ', and workers' : ''}`;
+    const remedy = `run Node with --allow-addons${noWorkers ? ' --allow-worker' : ''}, without --no-addons`;
+    return { name, ok: false, cause, remedy };
   }
-  if (noWorkers) {
-    return {
-      name,
-      ok: false,
-      cause: `${who} forbids workers`,
-      remedy: 'run Node with --allow-worker',
-    };
-  }
-  return { name, ok: true, detail: 'native addons and workers are allowed' };
+  if (!noWorkers) return { name, ok: true, detail: 'native addons and workers are allowed' };
+  const remedy = 'run Node with --allow-worker';
+  return { name, ok: false, cause: `${who} forbids workers`, remedy };
 }
 
 type Deno = { permissions: { querySync(what: { name: string }): { state: string } } };
@@ -180,12 +168,9 @@ function denoPermissions({ permissions }: Deno): Check {
   );
   const name = 'permissions';
   if (missing.length === 0) return { name, ok: true, detail: 'native addons are allowed' };
-  return {
-    name,
-    ok: false,
-    cause: `Deno runs without these permissions: ${missing.join(', ')}`,
-    remedy: `run deno with ${missing.map((what) => `--allow-${what}`).join(' ')}`,
-  };
+  const cause = `Deno runs without these permissions: ${missing.join(', ')}`;
+  const remedy = `run deno with ${missing.map((what) => `--allow-${what}`).join(' ')}`;
+  return { name, ok: false, cause, remedy };
 }
 
 function permissionsCheck(): Check {
@@ -207,7 +192,7 @@ const runtimeChecks: Record<string, () => Check> = {
 
 type Runtime = { title: 'Node.js' | 'Bun' | 'Deno'; version: string };
 
-export function runtime(): Runtime {
+function runtime(): Runtime {
   const { bun, deno }: Record<string, string | undefined> = process.versions;
   if (bun !== undefined) return { title: 'Bun', version: bun };
   if (deno !== undefined) return { title: 'Deno', version: deno };
@@ -217,9 +202,6 @@ export function runtime(): Runtime {
 /** Compares versions such as '20.19.0'; tags such as '-nightly' are ignored. */
 function atLeast(version: string, least: string): boolean {
   const [one, other] = [version, least].map((text) => text.split(/[.-]/).map(Number));
-  for (const place of [0, 1, 2]) {
-    const difference = (one?.[place] ?? 0) - (other?.[place] ?? 0);
-    if (difference !== 0) return difference > 0;
-  }
-  return true;
+  const differences = [0, 1, 2].map((place) => (one?.[place] ?? 0) - (other?.[place] ?? 0));
+  return (differences.find((difference) => difference !== 0) ?? 0) >= 0;
 }

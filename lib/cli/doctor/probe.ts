@@ -67,7 +67,7 @@ function probeInChild(binary: string | undefined, timeout: number): Probe | unde
 export async function probe(options: {
   inChild: boolean;
   binary?: string;
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
 }): Promise<Probe> {
   const { inChild, binary, timeoutMs = CHILD_MS } = options;
   const found = inChild ? probeInChild(binary, timeoutMs) : undefined;

@@ -7,11 +7,11 @@ import { candidates } from '../../native/binary/binary.ts';
 import { explainFailure } from '../../native/binary/binary-failure.ts';
 import { root } from '../../native/binary/package-files.ts';
 import { binding, tryLoad } from '../../native/native.ts';
-import type { Finding } from './check.ts';
+import type { Probe } from './check.ts';
 
 const firstLine = (error: unknown): string => messageOf(error).replace(/\n[^]*/, '');
 
-export async function tryBinary(tell: (finding: Finding) => void): Promise<void> {
+export async function tryBinary(tell: (finding: Probe) => void): Promise<void> {
   const { from, attempts } = tryLoad();
   if (from === undefined) {
     const { cause, remedy, attempt } = explainFailure(attempts);
@@ -48,11 +48,9 @@ export async function tryBinary(tell: (finding: Finding) => void): Promise<void>
 const DEADLINE_MS = 10_000;
 
 /** @throws (rejects) Error: the test failed; the message says why */
-export async function selfTest(): Promise<void> {
+async function selfTest(): Promise<void> {
   const coord = new Coordinator({ name: 'allstop doctor', stopGracePeriodMs: DEADLINE_MS });
-  const worker = coord.spawn(join(root(), 'dist/cli/self-test-worker.js'), {
-    name: 'self-test',
-  });
+  const worker = coord.spawn(join(root(), 'dist/cli/self-test-worker.js'), { name: 'self-test' });
   try {
     if (!(await coord.waitForStop(DEADLINE_MS))) {
       throw new Error(
