@@ -19,12 +19,12 @@ import {
 } from '../events/timeline.ts';
 import { CommandError, type CommandResult, parseJson } from './base/command.ts';
 
-const ESCAPES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
+const ENTITIES: Record<string, string> = {
+  '&': 'amp',
+  '<': 'lt',
+  '>': 'gt',
+  '"': 'quot',
+  "'": '#39',
 };
 
 /** How the attempt of a call has ended, by the event that ends it first. */
@@ -34,7 +34,7 @@ const HOW_ENDED: Readonly<Record<string, string>> = {
   'call-run-again': ', failed and run again',
 };
 
-const escape = (text: string): string => text.replace(/[&<>"']/g, (each) => ESCAPES[each] ?? each);
+const escape = (text: string): string => text.replace(/[&<>"']/g, (each) => `&${ENTITIES[each]};`);
 
 /** Milliseconds, for people. */
 function duration(ms: number): string {
@@ -43,50 +43,36 @@ function duration(ms: number): string {
 }
 
 type Chart = {
-  /** A time, as a position in the chart: a percentage. */
-  position: (at: number) => number;
+  /** What stands at a time, or from there `to` another. */
+  draw: (kind: string, title: string, at: number, to?: number) => string;
   end: number;
   /** When the newest stop was requested; undefined: never. */
   stopAt: number | undefined;
 };
-
-function box(kind: string, from: number, to: number, title: string, { position }: Chart): string {
-  const [left, right] = [position(from), position(to)];
-  const style = `left:${left.toFixed(3)}%;width:${(right - left).toFixed(3)}%`;
-  return `<div class="${kind}" style="${style}" title="${escape(title)}"></div>`;
-}
-
-function line(kind: string, at: number, title: string, { position }: Chart): string {
-  const style = `left:${position(at).toFixed(3)}%`;
-  return `<div class="${kind}" style="${style}" title="${escape(title)}"></div>`;
-}
 
 function row(name: string, note: string, content: string, kind = ''): string {
   const label = `<div class="name" title="${escape(name)}">${escape(name)} <small>${escape(note)}</small></div>`;
   return `<div class="row ${kind}">${label}<div class="track">${content}</div></div>`;
 }
 
-function laneRow(lane: Lane, chart: Chart): string {
+function laneRow(lane: Lane, { draw, end, stopAt }: Chart): string {
   const { thread, kind, startedAt, begunAt, endedAt, seen, stragglerAt } = lane;
   const parts: string[] = [];
   const isRegistered = startedAt !== undefined || endedAt !== undefined;
-  const [from, to] = [startedAt ?? 0, endedAt ?? chart.end];
+  const [from, to] = [startedAt ?? 0, endedAt ?? end];
   const title = `${thread}: from ${duration(from)} to ${endedAt === undefined ? 'after the end' : duration(to)}`;
-  const { stopAt } = chart;
   if (kind === 'hook') {
     // Alive from the stop on, it waits for the hooks that run before it.
     const begun = begunAt ?? (endedAt === undefined ? to : from);
-    parts.push(box('bar waits', from, begun, `${thread}: waits for its turn`, chart));
-    if (begun < to) {
-      parts.push(box('bar hook', begun, to, `${thread}: ${duration(to - begun)}`, chart));
-    }
+    parts.push(draw('bar waits', `${thread}: waits for its turn`, from, begun));
+    if (begun < to) parts.push(draw('bar hook', `${thread}: ${duration(to - begun)}`, begun, to));
   } else if (isRegistered) {
     const isCut = stopAt !== undefined && stopAt > from && stopAt < to;
-    parts.push(box('bar', from, isCut ? stopAt : to, title, chart));
-    if (isCut) parts.push(box('bar after', stopAt, to, title, chart));
+    parts.push(draw('bar', title, from, isCut ? stopAt : to));
+    if (isCut) parts.push(draw('bar after', title, stopAt, to));
   }
   for (const { stop, at } of seen) {
-    parts.push(line('mark', at, `saw stop ${stop} at ${duration(at)}`, chart));
+    parts.push(draw('mark', `saw stop ${stop} at ${duration(at)}`, at));
   }
   return row(thread, kind, parts.join(''), stragglerAt === undefined ? '' : 'late');
 }
@@ -107,22 +93,21 @@ function attemptsOf(events: readonly TimelineEvent[], end: number): Attempt[] {
     attempts.push({ event: begun, to: event.at, how });
     started.delete(call);
   }
-  for (const begun of started.values())
-    attempts.push({ event: begun, to: end, how: ', not ended' });
+  for (const event of started.values()) attempts.push({ event, to: end, how: ', not ended' });
   return attempts.toSorted((a, b) => a.event.at - b.event.at);
 }
 
 /** A lane for each worker, with the calls that it had, in as few rows as they fit in without overlapping. */
-function workerRows(events: readonly TimelineEvent[], chart: Chart): string[] {
+function workerRows(events: readonly TimelineEvent[], { draw, end }: Chart): string[] {
   const byWorker = new Map<number, { freeFrom: number; parts: string[] }[]>();
-  for (const { event, to, how } of attemptsOf(events, chart.end)) {
+  for (const { event, to, how } of attemptsOf(events, end)) {
     const { at, worker = -1, function: name = 'call' } = event;
     const rows = byWorker.get(worker) ?? [];
     byWorker.set(worker, rows);
     let found = rows.find(({ freeFrom }) => freeFrom <= at);
     if (found === undefined) rows.push((found = { freeFrom: 0, parts: [] }));
     found.freeFrom = to;
-    found.parts.push(box('bar call', at, to, `${name}: ${duration(to - at)}${how}`, chart));
+    found.parts.push(draw('bar call', `${name}: ${duration(to - at)}${how}`, at, to));
   }
   return [...byWorker]
     .toSorted(([a], [b]) => a - b)
@@ -133,15 +118,14 @@ function workerRows(events: readonly TimelineEvent[], chart: Chart): string[] {
     );
 }
 
-function queueRows(events: readonly TimelineEvent[], chart: Chart): string[] {
-  const byQueue = new Map<string, string[]>();
+function queueRows(events: readonly TimelineEvent[], { draw }: Chart): string[] {
+  const marks = new Map<string, string>();
   for (const { type, at, queue = '' } of events) {
     if (type !== 'queue-full') continue;
-    const marks = byQueue.get(queue) ?? [];
-    marks.push(line('mark full', at, `full at ${duration(at)}`, chart));
-    byQueue.set(queue, marks);
+    const mark = draw('mark full', `full at ${duration(at)}`, at);
+    marks.set(queue, (marks.get(queue) ?? '') + mark);
   }
-  return [...byQueue].map(([queue, marks]) => row(queue, 'queue, when full', marks.join('')));
+  return [...marks].map(([queue, all]) => row(queue, 'queue, when full', all));
 }
 
 function latencyTable(latencies: readonly StopLatency[]): string {
@@ -185,12 +169,17 @@ const legendOf = (drawn: string): string =>
     .map(([sample, words]) => `<span><i class="${sample}"></i>${words}</span>`)
     .join('\n');
 
-export function pageOf({ coordinator, startedAt, dropped, events }: TimelineData): string {
+function pageOf({ coordinator, startedAt, dropped, events }: TimelineData): string {
   const last = events.reduce((latest, { at }) => Math.max(latest, at), 0);
   const scale = scaleLinear([0, last === 0 ? 1 : last * 1.02], [0, 100]);
   const stops = events.filter(({ type }) => type === 'stop-requested' || type === 'stop-cleared');
   const stop = stops.findLast(({ type }) => type === 'stop-requested');
-  const chart: Chart = { position: (at) => scale(at), end: last, stopAt: stop?.at };
+  const draw: Chart['draw'] = (kind, title, at, to) => {
+    const width = to === undefined ? '' : `;width:${(scale(to) - scale(at)).toFixed(3)}%`;
+    const style = `left:${scale(at).toFixed(3)}%${width}`;
+    return `<div class="${kind}" style="${style}" title="${escape(title)}"></div>`;
+  };
+  const chart: Chart = { draw, end: last, stopAt: stop?.at };
   const rows = [
     ...lanesOf(events).map((lane) => laneRow(lane, chart)),
     ...workerRows(events, chart),
@@ -203,8 +192,8 @@ export function pageOf({ coordinator, startedAt, dropped, events }: TimelineData
   });
   const lines = stops.map(({ type, at, thread }) =>
     type === 'stop-requested'
-      ? line('stop', at, `stop requested${thread === undefined ? '' : ` by ${thread}`}`, chart)
-      : line('stop cleared', at, 'stop cleared', chart),
+      ? draw('stop', `stop requested${thread === undefined ? '' : ` by ${thread}`}`, at)
+      : draw('stop cleared', 'stop cleared', at),
   );
   const by = stop?.thread === undefined ? '' : ` by the thread '${stop.thread}'`;
   const how = stop?.via === undefined ? '' : ` (${stop.via})`;
@@ -238,7 +227,7 @@ ${latencies.length > 0 ? latencyTable(latencies) : ''}
 }
 
 /** The style sheet of the page: light and dark, narrow and wide. */
-export const STYLE = `
+const STYLE = `
 :root {
   color-scheme: light dark;
   --paper: light-dark(#fcfcfb, #16181b); --ink: light-dark(#1d2125, #e4e6e8);
@@ -339,48 +328,43 @@ const EXPECTED =
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const isText = (value: unknown): boolean => typeof value === 'string';
+/** The fields of an event: all but these two may be left out. */
+const REQUIRED = ['at', 'type'];
+const NUMBERS = ['at', 'id', 'stop', 'call', 'worker'];
+const TEXTS = ['type', 'thread', 'kind', 'via', 'error', 'queue', 'function'];
 
-/** So that what is drawn stays finite: more than 30 years, in milliseconds. */
-const isNumber = (value: unknown): boolean => typeof value === 'number' && Math.abs(value) < 1e12;
-
-/** What the fields of an event are. All but the first two may be left out. */
-const FIELDS: Readonly<Record<string, (value: unknown) => boolean>> = {
-  at: isNumber,
-  type: isText,
-  ...Object.fromEntries(['id', 'stop', 'call', 'worker'].map((name) => [name, isNumber])),
-  ...Object.fromEntries(
-    ['thread', 'kind', 'via', 'error', 'queue', 'function'].map((name) => [name, isText]),
-  ),
-};
+/** Numbers are such that what is drawn stays finite: less than 30 years, in milliseconds. */
+const isRight = (value: unknown, name: string): boolean =>
+  NUMBERS.includes(name)
+    ? typeof value === 'number' && Math.abs(value) < 1e12
+    : typeof value === 'string';
 
 /** @returns the first field of `event` that is missing, or not what it should be */
 function wrongField(event: unknown): string | undefined {
   const fields = isObject(event) ? event : {};
-  return Object.entries(FIELDS).find(([name, isRight], index) => {
-    const isLeftOut = index > 1 && fields[name] === undefined;
-    return !isLeftOut && !isRight(fields[name]);
-  })?.[0];
+  return [...NUMBERS, ...TEXTS].find((name) => {
+    const isLeftOut = !REQUIRED.includes(name) && fields[name] === undefined;
+    return !isLeftOut && !isRight(fields[name], name);
+  });
 }
 
-function parse(path: string): unknown {
-  let text: string;
+function textOf(path: string): string {
   try {
-    text = readFileSync(path, 'utf8');
+    return readFileSync(path, 'utf8');
   } catch (error) {
     throw new CommandError(`Cannot read '${path}': ${messageOf(error)}`);
-  }
-  try {
-    return parseJson(text);
-  } catch (error) {
-    throw new CommandError(`'${path}' is not JSON: ${messageOf(error)}. ${EXPECTED}`);
   }
 }
 
 /** @throws CommandError: the file is missing, is not JSON, or is no timeline */
 function readTimeline(path: string): TimelineData {
-  const json = parse(path);
   const refuse = (why: string): CommandError => new CommandError(`'${path}' ${why}. ${EXPECTED}`);
+  let json: unknown;
+  try {
+    json = parseJson(textOf(path));
+  } catch (error) {
+    throw error instanceof CommandError ? error : refuse(`is not JSON: ${messageOf(error)}`);
+  }
   if (!isObject(json)) throw refuse('is no timeline');
   const isTrace = Array.isArray(json['traceEvents']);
   const data: unknown = isTrace ? fromChromeTrace(json as ChromeTrace) : json;
@@ -396,8 +380,8 @@ function readTimeline(path: string): TimelineData {
   }
   for (const [index, event] of events.entries()) {
     const wrong = wrongField(event);
-    if (wrong !== undefined)
-      throw refuse(`is no timeline: the '${wrong}' of event ${index} is wrong`);
+    if (wrong === undefined) continue;
+    throw refuse(`is no timeline: the '${wrong}' of event ${index} is wrong`);
   }
   return { ...data, dropped } as TimelineData;
 }

@@ -10,13 +10,13 @@ import {
   invalidType,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
-import { fieldOf } from '../base/thrown-value.ts';
+import { codeOf } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { isEndOfRun } from '../coordinator/nursery.ts';
 import { reportBeside } from '../coordinator/requests.ts';
-import { warn } from '../coordinator/words.ts';
+import { counted, warn } from '../coordinator/words.ts';
 import { THREAD_KINDS } from '../native/binding.ts';
 import {
   type AnyServer,
@@ -74,11 +74,6 @@ function checkServer(server: unknown): asserts server is Server {
   const remedy =
     'pass app.server of Fastify, app.getHttpServer() of NestJS, what app.listen() of Express returns';
   throw invalidType('server', 'an instance of Server', server, remedy);
-}
-
-/** Whether `error` says that the server was closed before. */
-function saysClosedBefore(error: unknown): boolean {
-  return fieldOf(error, 'code') === 'ERR_SERVER_NOT_RUNNING';
 }
 
 class Closing implements ServerClosing {
@@ -206,14 +201,9 @@ class Closing implements ServerClosing {
       await connections.empty();
     }
     reopen();
-    if (isClosed)
-      await closed; // gives the error of `close`
-    else closed.catch((error) => this.#failLate(error));
-  }
-
-  #failLate(error: unknown): void {
+    if (isClosed) return closed; // gives the error of `close`
     const from = { via: 'hook', threadName: this.#name } as const;
-    reportBeside(attachmentOf(this.#coord), error, from, 0);
+    closed.catch((error) => reportBeside(attachmentOf(this.#coord), error, from, 0));
   }
 
   /** Resolves when `close` has done its work and the server accepts no more. */
@@ -221,7 +211,7 @@ class Closing implements ServerClosing {
     try {
       await this.#closeByProgram?.();
     } catch (error) {
-      if (!saysClosedBefore(error)) throw error;
+      if (codeOf(error) !== 'ERR_SERVER_NOT_RUNNING') throw error; // it was closed before
     } finally {
       const server = this.#server;
       if (server.listening) {
@@ -238,12 +228,11 @@ class Closing implements ServerClosing {
     if (this.#server.listening) this.#server.close();
     const hangs = this.#closeByProgram !== undefined && !isClosed;
     if (inFlight === 0 && !hangs) return; // connections of no request
-    const requests = inFlight === 1 ? '1 request' : `${inFlight} requests`;
     const culprit = hangs ? ', and its close() has not ended' : '';
     warn(
       'RequestsCutWarning',
       'ALLSTOP_REQUESTS_CUT',
-      `The server '${this.#name}' has cut ${requests} that had not ended after ${this.#closeMs} ms${culprit}`,
+      `The server '${this.#name}' has cut ${counted(inFlight, 'request')} that had not ended after ${this.#closeMs} ms${culprit}`,
       'A longer closeMs of closeOnStop() gives requests more time. Connections that were upgraded, WebSockets for example, are cut unless the program closes them',
     );
   }

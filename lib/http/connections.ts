@@ -24,14 +24,6 @@ const hidden = (object: object, name: string | symbol) => Reflect.get(object, na
 /** The socket that was accepted, of a socket of TLS; undefined for a socket that was accepted. */
 const acceptedSocket = (socket: Socket): Socket | undefined => hidden(socket, '_parent');
 
-type EarlierConnection = {
-  readonly socket: Socket;
-  /** Whether Node reads requests of HTTP/1 from it: it is no longer so after an upgrade. */
-  readonly isHttp1: boolean;
-  /** The answer that is under way, if there is one. */
-  readonly response: ServerResponse | undefined;
-};
-
 /** The sockets, those of TLS for HTTPS, from which the server reads requests of HTTP/1. */
 function http1Sockets(server: Server): Socket[] {
   const key = Object.getOwnPropertySymbols(server).find(
@@ -39,28 +31,23 @@ function http1Sockets(server: Server): Socket[] {
   );
   const list: ParserList | undefined = key && hidden(server, key);
   const parsers = list?.all?.() ?? [];
-  return parsers.flatMap(({ socket }) => (socket ? [socket] : []));
+  return parsers.flatMap(({ socket }) => socket ?? []);
 }
 
-function earlierConnections(server: Server): EarlierConnection[] {
-  const http1 = http1Sockets(server);
+/** The accepted sockets of all others: after an upgrade, for example. */
+function otherSockets(server: Server, http1: readonly Socket[]): Socket[] {
   // A socket of TLS is not a handle of its own.
   const known = new Set<unknown>(http1.flatMap((socket) => [socket, acceptedSocket(socket)]));
   const handles: (() => Socket[]) | undefined = hidden(process, '_getActiveHandles');
-  const others = (handles?.() ?? []).filter(
+  return (handles?.() ?? []).filter(
     (handle) => hidden(handle, 'server') === server && !known.has(handle),
   );
-  return [
-    ...http1.map((socket) => ({
-      socket,
-      isHttp1: true,
-      response: hidden(socket, '_httpMessage'),
-    })),
-    ...others.map((socket) => ({ socket, isHttp1: false, response: undefined })),
-  ];
 }
 
 // Listeners that a server has only as long as the program listens, too.
+
+/** By event. Each has arguments of its own. */
+type Listeners = Readonly<Record<string, (...args: any[]) => void>>;
 
 /**
  * Has each of `listeners` called before those of the program, while the program has one of that
@@ -69,11 +56,8 @@ function earlierConnections(server: Server): EarlierConnection[] {
  *
  * @returns what takes all off
  */
-function listenAlongside(
-  server: Server,
-  listeners: Readonly<Record<string, (...args: never[]) => void>>,
-): () => void {
-  const own = new Map(Object.entries(listeners) as [string, () => void][]);
+function listenAlongside(server: Server, listeners: Listeners): () => void {
+  const own = new Map(Object.entries(listeners));
   const on = new Set<string>();
   const added = (event: string): void => {
     const listener = own.get(event);
@@ -124,7 +108,8 @@ export class Connections {
   /** The streams in flight of each session. */
   readonly #sessions = new Map<Http2Session, Set<Http2Stream>>();
   readonly #whenEmpty = new Set<() => void>();
-  readonly #stopListening: () => void;
+  /** Takes the listeners off the server. */
+  readonly forget: () => void;
   #closings = 0;
   #isUnused = true;
 
@@ -133,16 +118,11 @@ export class Connections {
     this.#isTls = server instanceof TlsServer;
     if (server.updateSettings !== undefined) this.#protocol = 'http2';
     else this.#protocol = server.closeIdleConnections === undefined ? 'whole' : 'http1';
-    for (const { socket, isHttp1, response } of earlierConnections(server)) {
-      if (isHttp1) this.#addHttp1(socket, response);
-      else this.#add(socket, { is: 'whole' });
-    }
-    this.#stopListening = this.#listen();
-  }
-
-  /** Takes the listeners off the server. */
-  forget(): void {
-    this.#stopListening();
+    const http1 = http1Sockets(server);
+    const others = otherSockets(server, http1);
+    for (const socket of http1) this.#addHttp1(socket, hidden(socket, '_httpMessage'));
+    for (const socket of others) this.#add(socket, { is: 'whole' });
+    this.forget = this.#listen();
   }
 
   /** Whether no client has connected, as far as is known. */
@@ -211,7 +191,7 @@ export class Connections {
 
   #listen(): () => void {
     const server = this.#server;
-    const fixed = {
+    const fixed: Listeners = {
       connection: (socket: Socket) => {
         this.#add(socket, this.#isTls ? { is: 'handshake' } : this.#useOf(socket));
       },
@@ -226,9 +206,7 @@ export class Connections {
       },
       stream: (stream: Http2Stream) => this.#streamed(stream),
     };
-    for (const [event, listener] of Object.entries(fixed)) {
-      server.prependListener(event, listener as () => void);
-    }
+    for (const [event, listener] of Object.entries(fixed)) server.prependListener(event, listener);
     const asked = (request: IncomingMessage, response: ServerResponse): void => {
       if (request.httpVersionMajor < 2) this.#asked(request, response);
     };
@@ -244,9 +222,7 @@ export class Connections {
     });
     return () => {
       leave();
-      for (const [event, listener] of Object.entries(fixed)) {
-        server.off(event, listener as () => void);
-      }
+      for (const [event, listener] of Object.entries(fixed)) server.off(event, listener);
     };
   }
 

@@ -122,7 +122,7 @@ export class Gate implements Disposable {
       this.#state = { name, words, coordinator };
     }
     const { coordinator } = this.#state;
-    this.#attachment = coordinator === undefined ? undefined : attachmentOf(coordinator);
+    this.#attachment = coordinator && attachmentOf(coordinator);
   }
 
   /**
@@ -139,11 +139,8 @@ export class Gate implements Disposable {
     if (type !== 'allstop.Gate' || typeof name !== 'string' || !isState(words)) {
       throw new InvalidHandleError('The handle is not the handle of a Gate');
     }
-    adopted = {
-      name,
-      words,
-      coordinator: coordinator === undefined ? undefined : Coordinator.attach(coordinator),
-    };
+    const own = coordinator === undefined ? undefined : Coordinator.attach(coordinator);
+    adopted = { name, words, coordinator: own };
     try {
       return new Gate();
     } finally {
@@ -194,15 +191,9 @@ export class Gate implements Disposable {
    */
   async arrived(count: number = 1, options?: GateWaitOptions): Promise<void> {
     if (typeof count !== 'number') throw invalidType('count', 'of type number', count);
-    if (!Number.isSafeInteger(count) || count < 1)
-      throw outOfRange('count', 'an integer >= 1', count);
-    await this.#wait(
-      ARRIVED,
-      () => this.arrivals >= count,
-      options,
-      () =>
-        `${this.arrivals} of ${count} threads had arrived at the gate '${this.name}'. Does each call pass() or passSync()`,
-    );
+    const isCount = Number.isSafeInteger(count) && count >= 1;
+    if (!isCount) throw outOfRange('count', 'an integer >= 1', count);
+    await this.#wait(ARRIVED, count, options);
   }
 
   /**
@@ -214,13 +205,7 @@ export class Gate implements Disposable {
    *   RangeError
    */
   async pass(options?: GateWaitOptions): Promise<void> {
-    await this.#wait(
-      OPEN,
-      () => this.isOpen,
-      options,
-      () => this.#nobodyOpened(),
-      () => this.#arrive(),
-    );
+    await this.#wait(OPEN, 1, options);
   }
 
   /**
@@ -240,7 +225,7 @@ export class Gate implements Disposable {
     while (!this.isOpen) {
       this.#throwIfStopped(since);
       const left = deadline - now();
-      if (left <= 0) throw this.#late(timeoutMs, this.#nobodyOpened());
+      if (left <= 0) throw this.#late(timeoutMs);
       Atomics.wait(words, OPEN, 0, Math.min(left, SLICE_MS));
     }
   }
@@ -250,11 +235,12 @@ export class Gate implements Disposable {
     Atomics.notify(this.#state.words, ARRIVED);
   }
 
-  #nobodyOpened(): string {
-    return `the gate '${this.name}' was closed. Does the test call open()`;
-  }
-
-  #late(timeoutMs: number, what: string): DeadlineExceededError {
+  /** `count`: of how many arrivals; undefined: nobody has opened. */
+  #late(timeoutMs: number, count?: number): DeadlineExceededError {
+    const what =
+      count === undefined
+        ? `the gate '${this.name}' was closed. Does the test call open()`
+        : `${this.arrivals} of ${count} threads had arrived at the gate '${this.name}'. Does each call pass() or passSync()`;
     return new DeadlineExceededError(`After ${timeoutMs} ms ${what}?`);
   }
 
@@ -270,40 +256,35 @@ export class Gate implements Disposable {
     );
   }
 
-  async #wait(
-    word: number,
-    isOver: () => boolean,
-    options: GateWaitOptions | undefined,
-    late: () => string,
-    begin: () => void = () => {},
-  ): Promise<void> {
+  /** Waits until `word` is `least`. Who waits for OPEN arrives. */
+  async #wait(word: number, least: number, options: GateWaitOptions | undefined): Promise<void> {
     const { timeoutMs = Infinity, signal } = checkOptions('options', options, WAIT_OPTIONS);
     throwIfAborted(signal);
     const { words } = this.#state;
     const attachment = this.#attachment;
     const since = attachment?.native.generation();
     const deadline = now() + timeoutMs;
-    begin();
+    if (word === OPEN) this.#arrive();
     const ended = new AbortController();
     let wake = (): void => {};
     const woken = new Promise<void>((resolve) => {
       wake = resolve;
     });
     if (attachment !== undefined) {
-      waitForStop(attachment, Number.POSITIVE_INFINITY, ended.signal, since).then(wake, () => {});
+      waitForStop(attachment, Infinity, ended.signal, since).then(wake, () => {});
     }
     if (signal !== undefined) addAbortListener(signal, wake);
     hold();
     try {
       for (;;) {
         const seen = Atomics.load(words, word);
-        if (isOver()) return;
+        if (seen >= least) return;
         this.#throwIfStopped(since);
         throwIfAborted(signal);
         const left = deadline - now();
         if (left <= 0) {
           await turn(); // a loop of looks starves nothing
-          throw this.#late(timeoutMs, late());
+          throw this.#late(timeoutMs, word === OPEN ? undefined : least);
         }
         const slice = Atomics.waitAsync(words, word, seen, Math.min(left, SLICE_MS));
         if (slice.async) await Promise.race([slice.value, woken]);
