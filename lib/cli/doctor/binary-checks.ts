@@ -19,6 +19,7 @@ import {
   type Loaded,
   type Probe,
   type Problem,
+  problem,
   REPORT_BUG,
 } from './check.ts';
 import { probe } from './probe.ts';
@@ -68,7 +69,7 @@ function failedCheck({
   cause,
   remedy = remedies[from?.origin ?? 'prebuilt'],
 }: Problem): Check {
-  return { name: 'binary', ok: false, ...describe(from), cause, remedy };
+  return problem({ name: 'binary', ...describe(from) }, cause, remedy);
 }
 
 const OUT_OF_MEMORY = /\bOOM\b|out of memory|virtual memory|cannot allocate/i;
@@ -105,27 +106,25 @@ function abiCheck({ abi, from }: Loaded): Check {
   try {
     header = headerAbi();
   } catch (error) {
-    const cause = `the C header is missing: ${messageOf(error)}`;
-    return { ...check, ok: false, cause, remedy: 'reinstall allstop' };
+    return problem(check, `the C header is missing: ${messageOf(error)}`, 'reinstall allstop');
   }
   if (abi === header) return { ...check, ok: true, detail: 'as in allstop.h' };
   const cause = `allstop.h has version ${header}: the binary belongs to another version of the package`;
-  return { ...check, ok: false, cause, remedy: remedies[from.origin] };
+  return problem(check, cause, remedies[from.origin]);
 }
 
 const SEE_PERMISSIONS = "do what the check 'permissions' says";
 const SELF_TEST = 'a worker stops its coordinator and is joined';
 
 function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean): Check {
-  const name = 'self-test';
+  const check = { name: 'self-test', detail: SELF_TEST };
   if (tested !== undefined && crash === undefined) {
-    return { name, ok: true, detail: `${SELF_TEST}, in ${tested.ms} ms` };
+    return { ...check, ok: true, detail: `${SELF_TEST}, in ${tested.ms} ms` };
   }
-  const check = { name, ok: false, detail: SELF_TEST };
   const cause = untested ?? `the process ${crash}`;
-  if (NO_FOLDER.test(cause)) return { ...check, cause: `${GONE}: ${cause}`, remedy: GO_ELSEWHERE };
+  if (NO_FOLDER.test(cause)) return problem(check, `${GONE}: ${cause}`, GO_ELSEWHERE);
   const remedy = isRestricted ? SEE_PERMISSIONS : (remedyOfMachine(cause) ?? REPORT_BUG);
-  return { ...check, cause, remedy };
+  return problem(check, cause, remedy);
 }
 
 /** If `isRestricted` (the check of permissions has failed), no child process is started. */

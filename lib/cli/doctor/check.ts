@@ -26,11 +26,16 @@ export type Check = {
 /** The remedy for a fault of allstop itself. */
 export const REPORT_BUG: string = `report this as a bug of allstop, with the output of allstop doctor --json: ${bugsUrl}`;
 
+/** A check that is not ok. */
+export const problem = (
+  check: Pick<Check, 'name' | 'target' | 'detail'>,
+  cause: string,
+  remedy: string,
+): Check => ({ ...check, ok: false, cause, remedy });
+
 /** The result of a check that threw. It counts as a problem: doctor must report, not crash. */
-export function impossible(name: string, error: unknown): Check {
-  const cause = `the check failed: ${messageOf(error)}`;
-  return { name, ok: false, cause, remedy: REPORT_BUG };
-}
+export const impossible = (name: string, error: unknown): Check =>
+  problem({ name }, `the check failed: ${messageOf(error)}`, REPORT_BUG);
 
 /** The name of checks that are for information only and never fail. */
 export const QUIRK = 'quirk';

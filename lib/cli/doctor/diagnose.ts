@@ -5,7 +5,7 @@ import { codeOf, fieldOf, textOf } from '../../base/thrown-value.ts';
 import { libc, NODE_API, platformName } from '../../native/binary/binary.ts';
 import type { CommandResult } from '../base/command.ts';
 import { binaryChecks } from './binary-checks.ts';
-import { type Check, impossible, QUIRK, report } from './check.ts';
+import { type Check, impossible, problem, QUIRK, report } from './check.ts';
 
 function checkOrCause([name, check]: [string, () => Check]): Check {
   try {
@@ -121,11 +121,10 @@ function platformCheck(): Check {
 
 function nodeApiCheck(): Check {
   const version = process.versions['napi'];
-  const ok = Number(version) >= NODE_API;
-  const check = { name: 'node-api', ok, target: `version ${version}` };
-  if (ok) return check;
+  const check = { name: 'node-api', target: `version ${version}` };
+  if (Number(version) >= NODE_API) return { ...check, ok: true };
   const cause = `the binary needs Node-API version ${NODE_API}`;
-  return { ...check, cause, remedy: 'use Node 20.19, or 22.3 or later' };
+  return problem(check, cause, 'use Node 20.19, or 22.3 or later');
 }
 
 /** Whether this Node refuses all addons. It then refuses even a folder, without looking at it. */
@@ -146,18 +145,17 @@ function nodePermissions(): Check {
   if (permission === undefined) {
     if (!noAddons) return { name, ok: true, detail: 'nothing is restricted' };
     const remedy = 'run Node without --no-addons (also look in NODE_OPTIONS)';
-    return { name, ok: false, cause: '--no-addons forbids native addons', remedy };
+    return problem({ name }, '--no-addons forbids native addons', remedy);
   }
   const noWorkers = !permission.has('worker');
   const who = "Node's permission model";
   if (noAddons) {
     const cause = `${who}, or --no-addons, forbids native addons${noWorkers ? ', and workers' : ''}`;
     const remedy = `run Node with --allow-addons${noWorkers ? ' --allow-worker' : ''}, without --no-addons`;
-    return { name, ok: false, cause, remedy };
+    return problem({ name }, cause, remedy);
   }
   if (!noWorkers) return { name, ok: true, detail: 'native addons and workers are allowed' };
-  const remedy = 'run Node with --allow-worker';
-  return { name, ok: false, cause: `${who} forbids workers`, remedy };
+  return problem({ name }, `${who} forbids workers`, 'run Node with --allow-worker');
 }
 
 type Deno = { permissions: { querySync(what: { name: string }): { state: string } } };
@@ -170,7 +168,7 @@ function denoPermissions({ permissions }: Deno): Check {
   if (missing.length === 0) return { name, ok: true, detail: 'native addons are allowed' };
   const cause = `Deno runs without these permissions: ${missing.join(', ')}`;
   const remedy = `run deno with ${missing.map((what) => `--allow-${what}`).join(' ')}`;
-  return { name, ok: false, cause, remedy };
+  return problem({ name }, cause, remedy);
 }
 
 function permissionsCheck(): Check {

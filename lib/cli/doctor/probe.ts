@@ -6,7 +6,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { codeOf } from '../../base/thrown-value.ts';
+import { attempt, codeOf } from '../../base/thrown-value.ts';
 import { OVERRIDE } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
 import { tellingLine, toldIn } from '../base/child-output.ts';
@@ -35,25 +35,17 @@ function howItEnded(
   { error, signal, status, stderr }: ReturnType<typeof runChild>,
   timeout: number,
 ): string {
-  const timedOut = codeOf(error) === 'ETIMEDOUT';
-  const how = timedOut
-    ? `did not answer within ${timeout / 1_000} s`
-    : signal === null
-      ? `ended with exit code ${status}`
-      : `was ended by ${signal}`;
+  const ended = signal === null ? `ended with exit code ${status}` : `was ended by ${signal}`;
+  const isLate = codeOf(error) === 'ETIMEDOUT';
+  const how = isLate ? `did not answer within ${timeout / 1_000} s` : ended;
   const said = tellingLine(stderr);
   return said === undefined ? how : `${how} and printed: ${said}`;
 }
 
 /** @returns undefined if no child process can be started */
 function probeInChild(binary: string | undefined, timeout: number): Probe | undefined {
-  let child: ReturnType<typeof runChild>;
-  try {
-    child = runChild(binary, timeout);
-  } catch {
-    return undefined; // Node's permission model throws
-  }
-  if (child.pid === 0 || child.stdout === null) return undefined;
+  const child = attempt(() => runChild(binary, timeout)); // Node's permission model throws
+  if (child === undefined || child.pid === 0 || child.stdout === null) return undefined;
   const told: Probe = toldIn(child.stdout);
   const isComplete = [told.failed, told.tested, told.untested].some((end) => end !== undefined);
   return isComplete && child.status === 0 ? told : { ...told, crash: howItEnded(child, timeout) };
@@ -70,8 +62,8 @@ export async function probe(options: {
   timeoutMs?: number | undefined;
 }): Promise<Probe> {
   const { inChild, binary, timeoutMs = CHILD_MS } = options;
-  const found = inChild ? probeInChild(binary, timeoutMs) : undefined;
-  if (found !== undefined) return found;
+  const found = inChild && probeInChild(binary, timeoutMs);
+  if (found) return found;
   const told: Probe = {};
   // Imported here: doctor must report what it can even if the library cannot load.
   const { tryBinary } = await import('./try-binary.ts');

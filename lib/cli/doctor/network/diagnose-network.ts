@@ -28,7 +28,7 @@ import { Subjects } from '../../../nats/wire/subjects.ts';
 import { type CommandResult, tableOf } from '../../base/command.ts';
 import { clusterOf, connectionOf } from '../../base/servers.ts';
 import { binaryChecks } from '../binary-checks.ts';
-import { type Check, paint } from '../check.ts';
+import { type Check, paint, problem } from '../check.ts';
 import { Refusals, type Topology, topologyOf } from './topology.ts';
 
 /** Takes the place of the cluster's name in the name of doctor's inbox if --cluster is missing. */
@@ -71,7 +71,8 @@ async function clientCheck(): Promise<Check> {
     await load('@nats-io/kv', () => import('@nats-io/kv'));
     return { name: 'client', ok: true, detail: 'it loads' };
   } catch (error) {
-    return { name: 'client', ok: false, ...explainFailure(error) };
+    const { cause, remedy } = explainFailure(error);
+    return problem({ name: 'client' }, cause, remedy);
   }
 }
 
@@ -138,7 +139,7 @@ async function climb(
   } catch (error) {
     await nats?.close();
     const { cause, remedy } = failureOf(error);
-    checks.push({ name: rung, ok: false, target: server, cause, remedy });
+    checks.push(problem({ name: rung, target: server }, cause, remedy));
     return { checks };
   }
 }

@@ -28,7 +28,7 @@ import {
   type WorkReport,
 } from '../../../nats/wire/control-messages.ts';
 import { Subjects } from '../../../nats/wire/subjects.ts';
-import type { Check } from '../check.ts';
+import { type Check, problem } from '../check.ts';
 
 const HOLDER_MS = 1_500;
 /** The phases of a coordinator that has never held the cluster. */
@@ -45,16 +45,15 @@ export async function topologyOf(
   cluster: string,
   options: NatsConnectionOptions,
 ): Promise<Topology> {
-  const subjects = new Subjects(cluster);
   let holder: Run | undefined;
   let replies: Replies;
   const refusals = new Refusals(nats);
   try {
     holder = await refusals.rule(holderOf(nats, cluster, options, HOLDER_MS));
-    replies = await refusals.rule(askAll(nats, subjects, holder));
+    replies = await refusals.rule(askAll(nats, new Subjects(cluster), holder));
   } catch (error) {
-    const why = explainFailure(error);
-    return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };
+    const { cause, remedy } = explainFailure(error);
+    return { checks: [problem({ name: 'coordinator', target: cluster }, cause, remedy)] };
   }
   const { reports, nodes } = replies;
   const told = toldBy(holder, reports);
@@ -85,13 +84,12 @@ export async function topologyOf(
   return { checks, report, work };
 }
 
-const rivalsCheck = (cluster: string, living: number): Check => ({
-  name: 'coordinators',
-  target: cluster,
-  ok: false,
-  cause: `${living} coordinators of this name live, and each holds the cluster: they use different JetStreams, or one has not learnt yet that it was taken over`,
-  remedy: 'end all but one, or give each cluster its own name',
-});
+const rivalsCheck = (cluster: string, living: number): Check =>
+  problem(
+    { name: 'coordinators', target: cluster },
+    `${living} coordinators of this name live, and each holds the cluster: they use different JetStreams, or one has not learnt yet that it was taken over`,
+    'end all but one, or give each cluster its own name',
+  );
 
 /** What waits, runs and fails. A line behind busy workers, and failures, are no problem of the cluster. */
 function workChecks(work: WorkReport | undefined): Check[] {
@@ -104,11 +102,10 @@ function workChecks(work: WorkReport | undefined): Check[] {
       : `${waiting} ${waiting === 1 ? 'call waits' : 'calls wait'}, '${oldest.name}' for ${secondsOf(oldest.ms)}`;
   const runs = running.map(({ worker, name, ms }) => `${name} on ${worker} for ${secondsOf(ms)}`);
   const what = runs.length === 0 ? '' : `; running: ${runs.slice(0, 10).join(', ')}`;
-  const calls: Check = { name: 'calls', detail: `${line}${what}`, ok: blocked === undefined };
-  if (blocked !== undefined) {
-    calls.cause = `${line}: ${blocked}`;
-    calls.remedy = 'start a worker that can take these calls, or see why those below are not ready';
-  }
+  const check = { name: 'calls', detail: `${line}${what}` };
+  const remedy = 'start a worker that can take these calls, or see why those below are not ready';
+  const isBlocked = blocked !== undefined;
+  const calls = isBlocked ? problem(check, `${line}: ${blocked}`, remedy) : { ...check, ok: true };
   const failed = failures.map(({ name, count, last }) => {
     const detail = `${count} in the last minutes. The last: ${last}`;
     return { name: 'failures', target: name, ok: true, detail };
@@ -134,12 +131,9 @@ function coordinatorCheck(
 ): Check {
   const check = { name: 'coordinator', target: cluster };
   if (holder === undefined && told === undefined) {
-    return {
-      ...check,
-      ok: false,
-      cause: `no coordinator has ever held the cluster '${cluster}'`,
-      remedy: 'start the program that has the ClusterCoordinator, or correct --cluster',
-    };
+    const cause = `no coordinator has ever held the cluster '${cluster}'`;
+    const remedy = 'start the program that has the ClusterCoordinator, or correct --cluster';
+    return problem(check, cause, remedy);
   }
   const who =
     holder === undefined
@@ -150,13 +144,11 @@ function coordinatorCheck(
     return { ...check, ok: true, detail: `${who}: ${ended}; no other has begun since` };
   }
   if (told === undefined) {
-    return {
-      ...check,
-      ok: false,
-      detail: who,
-      cause: `the coordinator, on ${who}, does not answer: its process has ended without close(), hangs, or has no connection`,
-      remedy: 'start the program; if it runs, check that process and its connection to the servers',
-    };
+    return problem(
+      { ...check, detail: who },
+      `the coordinator, on ${who}, does not answer: its process has ended without close(), hangs, or has no connection`,
+      'start the program; if it runs, check that process and its connection to the servers',
+    );
   }
   const { phase, cause, remedy } = told.report.engine;
   const standBys = phases.filter((each) => each === 'standby').length;
@@ -176,13 +168,8 @@ function coordinatorCheck(
   if (phase === 'ready') return { ...check, ok: true, detail };
   const why = cause === undefined ? phase : `${phase}: ${cause}`;
   const where = holder === undefined ? '' : `, on ${who},`;
-  return {
-    ...check,
-    ok: false,
-    detail,
-    cause: `the coordinator${where} is not ready: ${why}`,
-    remedy: remedy ?? 'see the output of that process',
-  };
+  const whole = `the coordinator${where} is not ready: ${why}`;
+  return problem({ ...check, detail }, whole, remedy ?? 'see the output of that process');
 }
 
 /**
@@ -210,20 +197,18 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[], isOver: boolean): Che
   if (phase === 'left' || isOver) return { ...check, ok: true };
   if (there !== undefined && (ready || phase === 'leaving')) return { ...check, ok: true };
   if (ready || (there === undefined && isExpected(task))) {
-    return {
-      ...check,
-      ok: false,
-      cause: `${where} is in the coordinator's report (${state}), but does not answer: it was killed or crashed, hangs, is stopped (SIGSTOP), or has no connection`,
-      remedy: 'check that process; if need be, end it and start the worker again',
-    };
+    return problem(
+      check,
+      `${where} is in the coordinator's report (${state}), but does not answer: it was killed or crashed, hangs, is stopped (SIGSTOP), or has no connection`,
+      'check that process; if need be, end it and start the worker again',
+    );
   }
   const why = phase === 'starting' && cause === undefined ? importing : { cause, remedy };
-  return {
-    ...check,
-    ok: false,
-    cause: `${state}${why.cause === undefined ? '' : `: ${why.cause}`}`,
-    remedy: why.remedy ?? 'wait; if the phase does not change, see the output of that worker',
-  };
+  return problem(
+    check,
+    why.cause === undefined ? state : `${state}: ${why.cause}`,
+    why.remedy ?? 'wait; if the phase does not change, see the output of that worker',
+  );
 }
 
 /** The machine of a node, in a few words. */
@@ -245,7 +230,7 @@ function nodeCheck(node: NodeInfo, refused: RefusedNode | undefined): Check {
   const { phase, since, cause, remedy } = refused;
   const state = `refused for ${ago(since)}: ${phase}`;
   const detail = `${what}, ${state}; ${machineOf(node)}`;
-  return { ...check, ok: false, detail, cause: `${state}: ${cause}`, remedy };
+  return problem({ ...check, detail }, `${state}: ${cause}`, remedy);
 }
 
 // Asks the coordinators and the nodes of a cluster, and collects their replies. The questions change
