@@ -2,6 +2,7 @@
 
 import { isMainThread, workerData } from 'node:worker_threads';
 import { isBag } from './base/arguments.ts';
+import { attempt } from './base/thrown-value.ts';
 import { workerVariables } from './cluster/variables/worker-variables.ts';
 import { onlyForOwnWorkers } from './coordinator/threads/worker-module.ts';
 import { type LooperWork, runLooper } from './looper/looper-loop.ts';
@@ -26,19 +27,12 @@ function run(work: WorkerWork): Promise<void> {
  * @throws FailedPreconditionError: a program has imported this file
  */
 function ownWork(): WorkerWork {
-  const work: unknown = isMainThread ? parsed(process.argv[2]) : workerData;
+  const given = (): unknown => JSON.parse(process.argv[2] ?? '');
+  const work: unknown = isMainThread ? attempt(given) : workerData;
   const kinds: unknown[] = ['looper', 'queue-runner', 'cluster'] satisfies WorkerWork['kind'][];
   if (!isBag(work) || !kinds.includes((work as WorkerWork).kind)) throw onlyForOwnWorkers();
   if (isMainThread) process.argv.splice(2, 1);
   return work as WorkerWork;
-}
-
-function parsed(argument = ''): unknown {
-  try {
-    return JSON.parse(argument);
-  } catch {
-    return undefined;
-  }
 }
 
 const work = ownWork();

@@ -187,15 +187,6 @@ stderr.`,
 
 // `allstop check-addon FILE --exercise SCRIPT` ends workers that use an addon, in every way.
 
-const TIMEOUT_S = 30;
-
-/** @throws UsageError */
-function secondsOf(timeout: string | undefined): number {
-  const seconds = timeout === undefined ? TIMEOUT_S : Number(timeout);
-  if (seconds > 0 && seconds <= 3_600) return seconds;
-  throw new UsageError(`--timeout must be a number of seconds up to 3600, not '${timeout}'`);
-}
-
 const checkAddon: Command = {
   summary: 'says whether a native addon survives the end of its worker',
   help: `Loads the native addon FILE in a worker, uses it by SCRIPT, and ends the worker: by
@@ -223,10 +214,13 @@ SIGHUP, SIGINT or SIGTERM.`,
   argument: 'FILE',
   required: ['exercise'],
   options: ['runtimes', 'timeout'],
-  run: async ({ argument = '', exercise = '', runtimes, timeout }) => {
-    const timeoutMs = secondsOf(timeout) * 1_000;
+  run: async ({ argument = '', exercise = '', runtimes, timeout = '30' }) => {
+    const seconds = Number(timeout);
+    if (!(seconds > 0 && seconds <= 3_600)) {
+      throw new UsageError(`--timeout must be a number of seconds up to 3600, not '${timeout}'`);
+    }
     const { check } = await import('./check-addon/check.ts');
-    return check({ addon: argument, exercise, runtimes, timeoutMs });
+    return check({ addon: argument, exercise, runtimes, timeoutMs: seconds * 1_000 });
   },
 };
 

@@ -16,7 +16,7 @@ import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from '../base/thrown-value.ts';
+import { attempt, messageOf } from '../base/thrown-value.ts';
 import { compiledIn } from '../native/binary/binary.ts';
 import { root } from '../native/binary/package-files.ts';
 import { CommandError, untilSignal } from './base/command.ts';
@@ -44,10 +44,7 @@ function makeStaging(folder: string): string {
     return mkdtempSync(join(folder, STAGING));
   } catch (error) {
     throw new CommandError(
-      [
-        `the folder of the package is not writable: ${messageOf(error)}`,
-        `What to do: run this command as the owner of ${folder}, or install allstop in a folder that you own`,
-      ].join('\n'),
+      `the folder of the package is not writable: ${messageOf(error)}\nWhat to do: run this command as the owner of ${folder}, or install allstop in a folder that you own`,
     );
   }
 }
@@ -122,13 +119,8 @@ const POLL_MS = 20;
  *
  * @returns whether the group still has a process
  */
-function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(-leader, signal);
-  } catch {
-    return false;
-  }
-}
+const signalGroup = (leader: number, signal: NodeJS.Signals | 0): boolean =>
+  attempt(() => process.kill(-leader, signal)) ?? false;
 
 /**
  * Waits until all processes of the group have ended; kills the group if some still run after the
@@ -137,10 +129,7 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
 async function endOfGroup(leader: number): Promise<void> {
   const deadline = performance.now() + GRACE_PERIOD_MS;
   while (signalGroup(leader, 0)) {
-    if (performance.now() > deadline) {
-      signalGroup(leader, 'SIGKILL');
-      return;
-    }
+    if (performance.now() > deadline) return void signalGroup(leader, 'SIGKILL');
     await sleep(POLL_MS);
   }
 }
@@ -177,20 +166,12 @@ type Peers = { cmakeJs: string; nodeAddonApi: string };
 const PEERS = ['cmake-js', 'node-addon-api'];
 
 /**
- * The modules from which a peer is looked for: the user's project, then this package, beside
- * which a package manager may have installed the peer where the project cannot find it.
+ * A peer is looked for from the user's project, then from this package, beside which a package
+ * manager may have installed the peer where the project cannot find it.
  */
-const places = [createRequire(join(process.cwd(), 'package.json')), createRequire(import.meta.url)];
-
 function manifestOf(name: string): string | undefined {
-  for (const place of places) {
-    try {
-      return place.resolve(`${name}/package.json`);
-    } catch {
-      // The peer is not found from this place: try the next one.
-    }
-  }
-  return undefined;
+  const paths = [process.cwd(), import.meta.dirname];
+  return attempt(() => createRequire(import.meta.url).resolve(`${name}/package.json`, { paths }));
 }
 
 /**
@@ -206,10 +187,8 @@ function findPeers(): Peers {
     return { cmakeJs: program, nodeAddonApi: dirname(nodeAddonApi) };
   }
   const missing = PEERS.filter((name) => manifestOf(name) === undefined);
+  const are = `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'}`;
   throw new CommandError(
-    [
-      `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} needed to compile, but not installed in ${process.cwd()}`,
-      `What to do: npm install --save-dev ${missing.join(' ')}`,
-    ].join('\n'),
+    `${are} needed to compile, but not installed in ${process.cwd()}\nWhat to do: npm install --save-dev ${missing.join(' ')}`,
   );
 }

@@ -239,14 +239,6 @@ function written(flag: Flag): string {
   return `--${flag} ${value}`;
 }
 
-/**
- * Ignores write errors of stdout and stderr. A program that read our output through a pipe may have
- * ended (EPIPE): that must neither end a worker nor change the exit code.
- */
-function outliveReaders(): void {
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
-}
-
 /** An error as stderr gets it: of `worker --json` as an event, as all lines there. */
 function failure(error: unknown, args: readonly string[]): string {
   const message = messageOf(error);
@@ -258,7 +250,10 @@ function failure(error: unknown, args: readonly string[]): string {
   return error instanceof UsageError ? `${said}\n${error.usage}` : `${said}\n`;
 }
 
-outliveReaders();
+// A program that read our output through a pipe may have ended (EPIPE): that must neither end a
+// worker nor change the exit code.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
 const args = process.argv.slice(2);
 try {
   const { text, exitCode = 0, lingers } = await runCommandLine(args);

@@ -274,22 +274,14 @@ class LinkLane {
   /** When the link has carried what was written last. */
   #freeAt = 0;
   #timer: NodeJS.Timeout | undefined;
-  #isBlocked = false;
-  #hasEnded = false;
 
   constructor(from: Socket, to: Socket, link: LinkConditions) {
     this.#from = from;
     this.#to = to;
     this.#link = link;
     from.on('data', (data: Buffer) => this.#take(data));
-    from.on('end', () => {
-      this.#hasEnded = true;
-      this.#carry();
-    });
-    to.on('drain', () => {
-      this.#isBlocked = false;
-      this.#carry();
-    });
+    from.on('end', () => this.#carry());
+    to.on('drain', () => this.#carry());
   }
 
   /** Call it when the conditions of the link have changed. */
@@ -320,19 +312,17 @@ class LinkLane {
   }
 
   #carry(): void {
-    if (this.#timer !== undefined || this.#isBlocked || this.#link.isStalled) return;
+    if (this.#timer !== undefined || this.#to.writableNeedDrain || this.#link.isStalled) return;
     for (let piece = this.#pieces[0]; piece !== undefined; piece = this.#pieces[0]) {
       const { bytesPerSecond } = this.#link;
       const time = now();
       const wait = Math.max(piece.dueAt, this.#freeAt) - time;
       if (wait > 0) {
-        this.#timer = startTimer(
-          () => {
-            this.#timer = undefined;
-            this.#carry();
-          },
-          Math.min(Math.ceil(wait), LONGEST_MS),
-        );
+        const fire = (): void => {
+          this.#timer = undefined;
+          this.#carry();
+        };
+        this.#timer = startTimer(fire, Math.min(Math.ceil(wait), LONGEST_MS));
         return;
       }
       const most = Math.max(1, Math.ceil((bytesPerSecond * STEP_MS) / 1_000));
@@ -341,10 +331,10 @@ class LinkLane {
       else piece.data = piece.data.subarray(part.length);
       this.#bytes -= part.length;
       this.#freeAt = time + (part.length / bytesPerSecond) * 1_000;
-      this.#isBlocked = !this.#to.write(part);
+      const isFull = !this.#to.write(part);
       if (this.#bytes <= this.#window) this.#from.resume();
-      if (this.#isBlocked) return;
+      if (isFull) return;
     }
-    if (this.#hasEnded) this.#to.end();
+    if (this.#from.readableEnded) this.#to.end();
   }
 }

@@ -13,7 +13,7 @@ import { callSite, report, requestPlainStop } from '../coordinator/requests.ts';
 import { FailedPreconditionError } from '../errors/errors.ts';
 
 type Trip = { left: number; readonly error: unknown };
-type Poll = (...args: never[]) => unknown;
+type Poll = (...args: any[]) => unknown;
 
 /** Coordinators with trips. The map keeps them alive: a new object would not count. */
 const counted = new Map<Coordinator, CountedPolls>();
@@ -27,23 +27,12 @@ class CountedPolls {
   constructor(coord: Coordinator, attachment: Attachment) {
     this.#coord = coord;
     this.#attachment = attachment;
-    const poll = (caller: Poll): void => this.#poll(caller);
-    const { shouldStop, waitForStop, waitForStopSync } = coord;
-    const shims: Record<'shouldStop' | 'waitForStop' | 'waitForStopSync', Poll> = {
-      shouldStop() {
-        poll(shims.shouldStop);
-        return shouldStop.call(coord);
-      },
-      waitForStop(...args: Parameters<typeof waitForStop>) {
-        if (args[0] === 0) poll(shims.waitForStop);
-        return waitForStop.apply(coord, args);
-      },
-      waitForStopSync(...args: Parameters<typeof waitForStopSync>) {
-        if (args[0] === 0) poll(shims.waitForStopSync);
-        return waitForStopSync.apply(coord, args);
-      },
-    };
-    this.#shims = Object.entries(shims).map(([name, shim]) => {
+    this.#shims = (['shouldStop', 'waitForStop', 'waitForStopSync'] as const).map((name) => {
+      const method: Poll = coord[name];
+      const shim: Poll = (...args) => {
+        if (name === 'shouldStop' || args[0] === 0) this.#poll(shim);
+        return Reflect.apply(method, coord, args);
+      };
       const own = Object.getOwnPropertyDescriptor(coord, name);
       Object.defineProperty(coord, name, { value: shim, configurable: true, writable: true });
       return [name, own, shim];
