@@ -108,6 +108,15 @@ export function checkFunction(name: string, value: unknown): asserts value is Fu
   if (typeof value !== 'function') throw invalidType(name, 'of type function', value);
 }
 
+export function checkFunctionOrUrl(
+  name: string,
+  value: unknown,
+  expected = 'a function or an instance of URL',
+): asserts value is URL | ((...args: any[]) => unknown) {
+  if (typeof value === 'function' || holds(() => value instanceof URL)) return;
+  throw invalidType(name, expected, value);
+}
+
 /** Whether `value` is an object with named fields: no array, no function. */
 export function isBag(value: unknown): value is object {
   return holds(() => typeof value === 'object' && value !== null && !Array.isArray(value));
@@ -127,6 +136,10 @@ export type Checks = Readonly<Record<string, Check>>;
 
 /** The check of an option that its reader checks. */
 export const unchecked: Check = () => {};
+
+/** Options that Node checks, to which they are passed on. `names`: separated by spaces. */
+export const ofNode = (names: string): Checks =>
+  Object.fromEntries(names.split(' ').map((name) => [name, unchecked]));
 
 export const integerFrom =
   (least: number, most: number = Number.MAX_SAFE_INTEGER): Check =>

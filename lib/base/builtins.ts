@@ -6,10 +6,15 @@
 type Builtins = {
   'node:child_process': typeof import('node:child_process');
   'node:crypto': typeof import('node:crypto');
+  'node:inspector': typeof import('node:inspector');
   'node:os': typeof import('node:os');
   'node:v8': typeof import('node:v8');
   'node:worker_threads': typeof import('node:worker_threads');
 };
+
+/** Not Bun, not Deno. */
+export const isNode: boolean =
+  process.versions['bun'] === undefined && process.versions['deno'] === undefined;
 
 const loaded: Partial<Builtins> = {};
 

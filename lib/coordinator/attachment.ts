@@ -8,8 +8,8 @@ import { invalidType } from '../base/arguments.ts';
 import { isObject } from '../base/thrown-value.ts';
 import { setImmediate } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
-import { logNativeStop } from '../events/debug-log.ts';
-import { type Teller, watch } from '../events/teller.ts';
+import { type Teller, watch } from '../events/channels.ts';
+import { logNativeStop } from '../events/spine.ts';
 import type { NativeAttachment } from '../native/binding.ts';
 import {
   binding,
@@ -20,8 +20,7 @@ import {
   listenWeakly,
   unlisten,
 } from '../native/native.ts';
-import { ErrorsHere } from './errors-here.ts';
-import type { Link } from './link.ts';
+import { ErrorsHere } from '../record/stop-record.ts';
 import { isHeard, onNextUse, StopSignal } from './stop-signal.ts';
 import type { ShownWorker } from './threads/busy-workers.ts';
 
@@ -80,7 +79,7 @@ export class Attachment {
   readonly ref: WeakRef<Attachment>;
   readonly #token: number;
   // A server makes a coordinator for each request: what most have not is made when it is asked for.
-  #links: Set<Link> | undefined;
+  #links: Set<Disposable> | undefined;
   #workers: Map<object, ShownWorker> | undefined;
   /** Tells of the events of the timeline; undefined while nobody hears. */
   #teller: Teller | undefined;
@@ -104,7 +103,7 @@ export class Attachment {
   }
 
   /** The links that this thread has made and not undone. */
-  get links(): Set<Link> {
+  get links(): Set<Disposable> {
     this.#links ??= new Set();
     return this.#links;
   }

@@ -89,9 +89,6 @@ export const JOIN_OPTIONS: Checks = {
   signal: checkSignal,
 };
 
-export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
-export const DEFAULT_GRACE_PERIOD_MS = 120_000;
-
 /** Whether `value` is Error or a class that extends it, of this or another realm. */
 export const isErrorClass = (value: unknown): value is ErrorClass =>
   holds(() => {
@@ -115,10 +112,10 @@ export function checkErrorTypes(name: string, errors: unknown): string[] {
   });
 }
 
-export type CheckedOptions = {
+type CheckedOptions = {
   name: string | undefined;
   types: string[] | undefined;
-  graceMs?: number;
+  graceMs: number | undefined;
 };
 
 /** @throws TypeError: an option of `Coordinator.run` was given to a Coordinator */
@@ -142,7 +139,5 @@ export function checkCoordinatorOptions(options: CoordinatorOptions | undefined)
     cleanStopErrors === undefined
       ? undefined
       : checkErrorTypes('options.cleanStopErrors', cleanStopErrors);
-  return stopGracePeriodMs === undefined
-    ? { name, types }
-    : { name, types, graceMs: stopGracePeriodMs };
+  return { name, types, graceMs: stopGracePeriodMs };
 }

@@ -24,20 +24,17 @@ import {
   COORDINATOR_OPTIONS,
   type CoordinatorOptions,
   checkCoordinatorOptions,
-  DEFAULT_CLEAN_STOP_ERRORS,
-  DEFAULT_GRACE_PERIOD_MS,
   type JoinOptions,
   type RunOptions,
 } from './coordinator-options.ts';
 import { type DiagnoseOptions, type Diagnosis, diagnose } from './diagnosis/diagnose.ts';
-import { explain, type StopExplanation, shown } from './explain.ts';
+import { explain, leftBehind, type StopExplanation, shown } from './explain.ts';
 import { attachmentOfHandle, type CoordinatorHandle } from './handle.ts';
 import { defer, onStop } from './hooks.ts';
 import { join, refuseSelfJoin } from './join.ts';
 import { endLink } from './link.ts';
 import {
   adoptWorkers,
-  checkCloseLink,
   exitAfterStop,
   forgetFiredDeadlines,
   mirror,
@@ -50,7 +47,6 @@ import { endScope, runIn } from './nursery.ts';
 import { callSite, report, requestPlainStop } from './requests.ts';
 import { checkSignals, stopOnSignals } from './signal-links.ts';
 import { type CoordinatorForkOptions, fork } from './threads/fork.ts';
-import { leftBehind } from './threads/stragglers.ts';
 import { runTask } from './threads/tasks.ts';
 import {
   checkThread,
@@ -136,8 +132,8 @@ export class Coordinator implements AsyncDisposable {
       const { name, types, graceMs } = checkCoordinatorOptions(options);
       this.#attachment = Attachment.create(
         name ?? `coordinator-${++unnamed}`,
-        types ?? DEFAULT_CLEAN_STOP_ERRORS,
-        graceMs ?? DEFAULT_GRACE_PERIOD_MS,
+        types ?? ['OutOfRangeError'],
+        graceMs ?? 120_000,
       );
     }
     const attachment = this.#attachment;
@@ -255,7 +251,7 @@ export class Coordinator implements AsyncDisposable {
       // Not a link that the end of `run` undoes: a thread left behind would keep the process alive.
       if (exitMs !== undefined)
         coord.#attachment.links.delete(exitAfterStop(coord.#attachment, exitMs, undefined));
-      return await runIn(coord, coord.#attachment, body, site);
+      return await runIn(coord.#attachment, () => body(coord), site);
     } finally {
       coord.#end();
     }
@@ -704,8 +700,7 @@ export class Coordinator implements AsyncDisposable {
     resource: NodeJS.EventEmitter | EventTarget,
     options?: { events?: readonly string[] | undefined; as?: 'plain' | 'error' | undefined },
   ): Disposable {
-    const { events, as } = checkCloseLink(resource, options);
-    return stopOnClose(this.#attachment, resource, events, as, callSite(this.stopOnClose));
+    return stopOnClose(this.#attachment, resource, options, callSite(this.stopOnClose));
   }
 
   /**

@@ -1,19 +1,19 @@
 /** `explain()`: says in plain words why a coordinator is stopped or not. */
 
 import { type Shown, shownAsText } from '../base/inspect.ts';
-import { enclosingHooks } from '../base/task-context.ts';
 import { oneLine } from '../base/thrown-value.ts';
 import type { Straggler } from '../errors/errors.ts';
 import { latenciesOf, type StopLatency, timeline } from '../events/timeline.ts';
+import type { NativeThread } from '../native/binding.ts';
 import { binding } from '../native/native.ts';
 import {
   type StopRecord,
   type StopRequester,
   type SuppressedError,
-  toSuppressed,
 } from '../record/stop-record.ts';
 import type { Attachment } from './attachment.ts';
-import { leftBehind } from './threads/stragglers.ts';
+import { waitState } from './diagnosis/wait-state.ts';
+import { enclosingHooks } from './threads/task-context.ts';
 import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
 import { clock, counted, duration, fitTerminal, printable, since } from './words.ts';
 
@@ -50,6 +50,28 @@ export type StopExplanation = {
   /** All of this as lines of text. */
   toString(): string;
 };
+
+// The threads that are still alive after the grace period of a join.
+
+export function toStraggler(native: NativeThread, stopAgeMs: number): Straggler {
+  const { name, kind, threadId } = toThreadInfo(native);
+  const straggler: Straggler = { name, kind, runningForMs: Math.round(stopAgeMs) };
+  if (threadId !== undefined) straggler.threadId = threadId;
+  const kernels = native.isOsThread && threadId !== undefined ? waitState(threadId) : undefined;
+  const state = native.hasBegun ? kernels : NOT_BEGUN;
+  if (state !== undefined) straggler.waitState = state;
+  return straggler;
+}
+
+/** Of a hook, which waits for those that were registered after it. */
+export const NOT_BEGUN = 'has not begun';
+
+/** The threads that joins have left behind, in any JavaScript thread, and that have not ended. */
+export function leftBehind(attachment: Attachment): Straggler[] {
+  return attachment.native
+    .leftBehindThreads()
+    .map((thread) => toStraggler(thread, thread.stopAgeMs));
+}
 
 /** What the requester did: the words after "the JavaScript thread 'main' (0)". */
 const VIA_WORDS: Record<StopRequester['via'], string> = {
@@ -185,45 +207,36 @@ function recordLines(name: string, record: StopRecord, now: number): string[] {
 }
 
 /** The upper ends of the columns of the histogram, in milliseconds. */
-const STEPS = [1, 10, 100, 1_000];
+const STEPS = [1, 10, 100, 1_000, Number.POSITIVE_INFINITY];
 
 /** The number of threads that are named: the slowest ones. */
 const NAMED = 3;
 
 /** How many took less than each step: '2 within 1 ms, 1 within 10 ms'. */
 function histogram(times: readonly number[]): string {
-  const columns = STEPS.map((step, index) => {
+  const columns = STEPS.flatMap((step, index) => {
     const from = STEPS[index - 1] ?? Number.NEGATIVE_INFINITY;
     const count = times.filter((ms) => ms >= from && ms < step).length;
-    return { label: `within ${step} ms`, count };
+    return count === 0 ? [] : `${count} ${Number.isFinite(step) ? `within ${step} ms` : 'later'}`;
   });
-  const longest = STEPS.at(-1) ?? 0;
-  columns.push({ label: 'later', count: times.filter((ms) => ms >= longest).length });
-  return columns
-    .filter(({ count }) => count > 0)
-    .map(({ label, count }) => `${count} ${label}`)
-    .join(', ');
-}
-
-function latencyLine(title: string, found: readonly { thread: string; ms: number }[]): string[] {
-  if (found.length === 0) return [];
-  const slowest = found
-    .toSorted((a, b) => b.ms - a.ms)
-    .slice(0, NAMED)
-    .map(({ thread, ms }) => `${thread} ${ms.toFixed(1)} ms`);
-  const last = found.length > NAMED ? 'the slowest: ' : '';
-  return [`  - ${title} ${histogram(found.map(({ ms }) => ms))} (${last}${slowest.join(', ')})`];
+  return columns.join(', ');
 }
 
 /** `latencies`: of the stop that the coordinator is stopped by. */
 function latencyLines(latencies: readonly StopLatency[]): string[] {
-  const seen = latencies.flatMap(({ thread, seenMs: ms }) =>
-    ms === undefined ? [] : { thread, ms },
-  );
-  const ended = latencies.flatMap(({ thread, endedMs: ms }) =>
-    ms === undefined ? [] : { thread, ms },
-  );
-  const lines = [...latencyLine('saw the stop:', seen), ...latencyLine('ended:', ended)];
+  const line = (title: string, key: 'seenMs' | 'endedMs'): string[] => {
+    const found = latencies.flatMap(({ thread, [key]: ms }) =>
+      ms === undefined ? [] : { thread, ms },
+    );
+    if (found.length === 0) return [];
+    const slowest = found
+      .toSorted((a, b) => b.ms - a.ms)
+      .slice(0, NAMED)
+      .map(({ thread, ms }) => `${thread} ${ms.toFixed(1)} ms`);
+    const last = found.length > NAMED ? 'the slowest: ' : '';
+    return [`  - ${title} ${histogram(found.map(({ ms }) => ms))} (${last}${slowest.join(', ')})`];
+  };
+  const lines = [...line('saw the stop:', 'seenMs'), ...line('ended:', 'endedMs')];
   return lines.length === 0 ? [] : ['How fast its threads followed the stop:', ...lines];
 }
 
@@ -241,7 +254,7 @@ export function shown(attachment: Attachment): Shown {
 export function explain(attachment: Attachment): StopExplanation {
   const { native } = attachment;
   const record = attachment.errors.record();
-  const suppressed = toSuppressed(native, (bytes) => attachment.errors.give(bytes));
+  const suppressed = attachment.errors.suppressed(true);
   const suppressedCount = native.suppressedCount();
   const status = record?.kind === 'error' ? null : native.status();
   const reported = status === null ? undefined : { value: attachment.errors.give(status) };

@@ -1,6 +1,7 @@
 /** Handles: plain data with which another JavaScript thread finds a coordinator or queue. */
 
 import { holds, invalidType } from '../base/arguments.ts';
+import { fieldOf } from '../base/thrown-value.ts';
 import { InvalidHandleError } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
 import { Attachment } from './attachment.ts';
@@ -43,13 +44,7 @@ export function idOfHandle(kind: string, handle: unknown): string {
   if (typeof handle !== 'object' || handle === null) {
     throw invalidType('handle', `the handle of a ${kind}`, handle);
   }
-  let type: unknown;
-  let world: unknown;
-  let id: unknown;
-  holds(() => {
-    ({ type, world, id } = handle as { type: unknown; world: unknown; id: unknown });
-    return true;
-  });
+  const [type, world, id] = ['type', 'world', 'id'].map((key) => fieldOf(handle, key));
   if (type !== `allstop.${kind}` || typeof id !== 'string' || !/^[1-9]\d{0,14}$/.test(id)) {
     const has = holds(() => 'handle' in handle);
     const instead = has ? ': pass the `handle` of the object, not the object' : '';

@@ -16,7 +16,7 @@ import { THREAD_KINDS } from '../native/binding.ts';
 import { binding, drain, hold, release } from '../native/native.ts';
 import type { StopRecord } from '../record/stop-record.ts';
 import type { Attachment } from './attachment.ts';
-import { Link } from './link.ts';
+import { keptLink, Link } from './link.ts';
 import { report, reportBeside } from './requests.ts';
 import { runAtEnd } from './threads/tasks.ts';
 import { Watch } from './threads/watch.ts';
@@ -27,14 +27,7 @@ type Hook = {
   readonly run: (record: StopRecord) => unknown;
   /** Calls a function in the async context in which the hook was registered. */
   readonly inItsContext: (body: () => Promise<void>) => Promise<void>;
-  phase: Phase;
 };
-
-/**
- * `idle → running → idle`, at each stop. A hook that is removed is `gone`; while it runs it is
- * `leaving`, and is gone when it has ended. The core's thread of the hook ends when it is gone.
- */
-type Phase = 'idle' | 'running' | 'leaving' | 'gone';
 
 /** `name()`, `async () =>`, `function ()`, `[key]()`: nothing is between the parentheses. */
 const NO_PARAMETERS = /^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:#?[\w$]*|\[[^\]]*\])\s*\(\s*\)/;
@@ -53,7 +46,9 @@ function takesArguments(run: Hook['run']): boolean {
 
 class Hooks {
   readonly #attachment: Attachment;
-  readonly #hooks = new Set<Hook>(); // in the order of registration
+  readonly #hooks = new Set<Hook>(); // in the order of registration; without those that were removed
+  /** The one that runs. If it is removed meanwhile, the core's thread of it ends when it has run. */
+  #running: Hook | undefined;
   /** The coordinator has ended: they are removed when the hooks that are due have run. */
   readonly #last = new Set<Hook>();
   #isServing = false; // hooks run, or will in the next turn
@@ -73,27 +68,23 @@ class Hooks {
   }
 
   add(run: (record: StopRecord) => unknown, name: string): Disposable {
-    const { native, links } = this.#attachment;
+    const { native } = this.#attachment;
     this.#attachment.beginHooks(this);
     const inItsContext = AsyncLocalStorage.snapshot(); // first: a stack overflow may throw here
     const id = native.registerThread(THREAD_KINDS.indexOf('hook'), name, undefined, false);
-    const hook: Hook = { id, name, run, inItsContext, phase: 'idle' };
+    const hook: Hook = { id, name, run, inItsContext };
     this.#hooks.add(hook);
     if (this.#attachment.shouldStop()) this.serve();
-    const link = new Link(`the hook '${name}' (onStop)`, (isAsked) => {
-      links.delete(link);
+    return keptLink(this.#attachment, `the hook '${name}' (onStop)`, (isAsked) => {
       if (isAsked || !this.#isServing) this.#remove(hook);
       else this.#last.add(hook);
     });
-    links.add(link);
-    return link;
   }
 
   #remove(hook: Hook): void {
     this.#hooks.delete(hook);
     this.#last.delete(hook);
-    if (hook.phase === 'running') hook.phase = 'leaving';
-    else this.#gone(hook);
+    if (hook !== this.#running) this.#attachment.native.endThread(hook.id);
     drain();
     this.#attachment.endHooks();
   }
@@ -129,11 +120,11 @@ class Hooks {
 
   /** Runs the hook if it has to run for a stop. */
   async #run(hook: Hook): Promise<void> {
-    if (hook.phase === 'gone') return; // removed since its round began
+    if (!this.#hooks.has(hook)) return; // removed since its round began
     const { native } = this.#attachment;
     const stop = native.takeStopOfHook(hook.id);
     if (stop === null) return;
-    hook.phase = 'running';
+    this.#running = hook;
     const givenBefore = binding().errorsGivenSoFar();
     try {
       const record = this.#attachment.errors.toRecord(stop, takesArguments(hook.run));
@@ -144,16 +135,10 @@ class Hooks {
       const from = { via: 'hook', threadName: hook.name } as const;
       reportBeside(this.#attachment, error, from, givenBefore);
     }
-    if (hook.phase === 'running') {
-      hook.phase = 'idle';
-      if (!native.endHook(hook.id)) this.#isChanged = true; // another stop has come
-    } else this.#gone(hook);
+    this.#running = undefined;
+    if (!this.#hooks.has(hook)) native.endThread(hook.id);
+    else if (!native.endHook(hook.id)) this.#isChanged = true; // another stop has come
     drain();
-  }
-
-  #gone(hook: Hook): void {
-    hook.phase = 'gone';
-    this.#attachment.native.endThread(hook.id);
   }
 }
 
@@ -176,30 +161,29 @@ export function onStop(
 // Deferred functions: `run` and disposal call them when the threads have ended, the last registered
 // first, one after the other. A hook would close what a thread still uses.
 
-type Deferred = {
-  readonly name: string;
-  readonly run: () => unknown;
-  /** Calls a function in the async context in which the deferred one was registered. */
-  readonly inItsContext: (body: () => Promise<void>) => Promise<void>;
-};
-
-/** In the order of registration. */
-const lists = new WeakMap<Attachment, Deferred[]>();
+type Deferred = Pick<Hook, 'name' | 'inItsContext'> & { readonly run: () => unknown };
 
 /**
- * From when `run` or a disposal calls the deferred functions. Of two disposals at once the second goes on
- * when the first has called all.
+ * `list`: in the order of registration. `called`: from when `run` or a disposal calls them. Of two
+ * disposals at once the second goes on when the first has called all.
  */
-const lastCalls = new WeakMap<Attachment, Promise<void>>();
+type AllDeferred = { readonly list: Deferred[]; called?: Promise<void> };
+
+const deferredBy = new WeakMap<Attachment, AllDeferred>();
+
+function deferredOf(attachment: Attachment): AllDeferred {
+  const all = deferredBy.get(attachment) ?? { list: [] };
+  deferredBy.set(attachment, all);
+  return all;
+}
 
 /** `Coordinator.defer`, which documents it. */
 export function defer(attachment: Attachment, run: () => unknown, name: string): Disposable {
-  const list = lists.get(attachment) ?? [];
-  lists.set(attachment, list);
+  const { list, called } = deferredOf(attachment);
   const deferred = { name, run, inItsContext: AsyncLocalStorage.snapshot() };
   list.push(deferred);
   // Nobody else would call it: the others are being called, or have been.
-  if (lastCalls.has(attachment)) void callDeferred(attachment, false);
+  if (called !== undefined) void callDeferred(attachment, false);
   return new Link(`the deferred function '${name}' (defer)`, () => {
     const place = list.lastIndexOf(deferred);
     if (place >= 0) list.splice(place, 1); // else it has been called
@@ -211,17 +195,14 @@ export function defer(attachment: Attachment, run: () => unknown, name: string):
  * Their errors go to the coordinator. `isThrowing`: an error will be thrown in any case.
  */
 export function callDeferred(attachment: Attachment, isThrowing: boolean): Promise<void> {
-  const before = lastCalls.get(attachment) ?? Promise.resolve();
-  const called = before.then(() => callAll(attachment, isThrowing));
-  lastCalls.set(attachment, called);
-  return called;
-}
-
-async function callAll(attachment: Attachment, isThrowing: boolean): Promise<void> {
-  const list = lists.get(attachment) ?? [];
-  for (let last = list.pop(); last !== undefined; last = list.pop()) {
-    await call(attachment, last, isThrowing);
-  }
+  const all = deferredOf(attachment);
+  const callAll = async (): Promise<void> => {
+    for (let last = all.list.pop(); last !== undefined; last = all.list.pop()) {
+      await call(attachment, last, isThrowing);
+    }
+  };
+  all.called = (all.called ?? Promise.resolve()).then(callAll);
+  return all.called;
 }
 
 async function call(

@@ -7,30 +7,19 @@ import {
   throwIfAborted,
 } from '../base/abort.ts';
 import { checkOptions, holds, invalidType, isIterable } from '../base/arguments.ts';
-import { enclosingTasks } from '../base/task-context.ts';
 import { clearImmediate, setImmediate, Timer, turn } from '../base/timer.ts';
 import { SelfJoinError, StragglersError } from '../errors/errors.ts';
-import { logNativeStop } from '../events/debug-log.ts';
+import { logNativeStop } from '../events/spine.ts';
+import { latenciesOf, timeline } from '../events/timeline.ts';
 import { type NativeJoinResult, type NativeThread, THREAD_KINDS } from '../native/binding.ts';
 import { binding, hold, release } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
 import { Places, STACKS_TIMEOUT_MS } from './diagnosis/places.ts';
-import {
-  stragglersMessage,
-  toStraggler,
-  warnOfSlowThreads,
-  warnOfStragglers,
-} from './threads/stragglers.ts';
-import { awaiting } from './threads/tasks.ts';
-import {
-  checkThread,
-  isThread,
-  type JoinableThread,
-  register,
-  toThreadInfo,
-} from './threads/watch.ts';
-import { warn } from './words.ts';
+import { NOT_BEGUN, toStraggler } from './explain.ts';
+import { awaiting, enclosingTasks } from './threads/task-context.ts';
+import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
+import { printable, warn } from './words.ts';
 
 function selfJoin(attachment: Attachment): SelfJoinError {
   return new SelfJoinError(
@@ -38,12 +27,6 @@ function selfJoin(attachment: Attachment): SelfJoinError {
       'wait for the caller. Call join() elsewhere, or use waitForStop()',
   );
 }
-
-/** The checked options of a join. */
-type Wish = Omit<JoinOptions, 'stopGracePeriodMs'> & {
-  /** `run` and disposal: without an error of the stop, the first later one is thrown. */
-  isLast?: boolean;
-};
 
 /** `Coordinator.join`, which documents it. */
 export async function join(
@@ -58,15 +41,12 @@ export async function join(
   }
   const given = passed ? second : (second ?? (first as JoinOptions));
   const options = checkOptions('options', given, JOIN_OPTIONS);
-  const { stopGracePeriodMs = attachment.native.stopGracePeriodMs } = options;
-  const { ignoreLiveThreads = false, stacks = false, warnSeenAfterMs, signal } = options;
   const threads = passed ? [...first] : [];
   for (const thread of threads) checkThread(attachment, 'threads[]', thread);
-  throwIfAborted(signal);
+  throwIfAborted(options.signal);
   refuseSelfJoin(attachment); // first: a refused call must register no thread
   for (const thread of threads) register(attachment, thread);
-  const wish = { ignoreLiveThreads, stacks, warnSeenAfterMs, signal };
-  await joinRegistered(attachment, stopGracePeriodMs, wish);
+  await joinRegistered(attachment, options, false);
 }
 
 /** @throws SelfJoinError: a join that the caller called now would wait for the caller */
@@ -75,25 +55,25 @@ export function refuseSelfJoin(attachment: Attachment): void {
 }
 
 /** The join with which `run` and disposal end. */
-export async function joinLast(attachment: Attachment, ignoreLiveThreads: boolean): Promise<void> {
-  const { stopGracePeriodMs } = attachment.native;
-  const wish = { ignoreLiveThreads, isLast: true };
-  await joinRegistered(attachment, stopGracePeriodMs, wish);
-}
+export const joinLast = (attachment: Attachment, ignoreLiveThreads: boolean): Promise<void> =>
+  joinRegistered(attachment, { ignoreLiveThreads }, true);
 
+/** `isLast`: without an error of the stop, the first later one is thrown. */
 async function joinRegistered(
   attachment: Attachment,
-  gracePeriodMs: number,
-  { ignoreLiveThreads, stacks, warnSeenAfterMs, signal, isLast }: Wish,
+  options: JoinOptions,
+  isLast: boolean,
 ): Promise<void> {
+  const { stopGracePeriodMs = attachment.native.stopGracePeriodMs, signal } = options;
+  const { ignoreLiveThreads, stacks, warnSeenAfterMs } = options;
   const what = (): string => {
     const alive = attachment.native.threads().filter((thread) => thread.alive);
     const names = alive.map(({ name }) => name).join(', ');
     return `a join() of the coordinator '${attachment.native.name}', which waits for: ${names}`;
   };
-  const result = await awaiting(what, threadsEnd(attachment, gracePeriodMs, signal));
+  const result = await awaiting(what, threadsEnd(attachment, stopGracePeriodMs, signal));
   const { stop, stragglers } = result;
-  const error = result.error ?? (isLast === true ? attachment.native.firstError() : null);
+  const error = result.error ?? (isLast ? attachment.native.firstError() : null);
   if (warnSeenAfterMs !== undefined) warnOfSlowThreads(attachment, warnSeenAfterMs);
   const isQuiet = error !== null || ignoreLiveThreads === true;
   if (stragglers.length > 0 && isQuiet) warnOfStragglers(attachment, stragglers);
@@ -122,13 +102,14 @@ async function threadsEnd(
   const { native } = attachment;
   const id = native.beginJoin(enclosingTasks(attachment));
   if (id === null) throw selfJoin(attachment);
-  const warning = new StillWaitingWarning(attachment);
   return new Promise((resolve, reject) => {
     let timer: Timer | undefined;
+    let warning: Timer | undefined;
+    let warnedOf: number | undefined; // the generation of the stop for which `warning` runs, or has run
     let nextTurn: NodeJS.Immediate | undefined;
     const end = (): void => {
       timer?.clear();
-      warning.end();
+      warning?.clear();
       clearImmediate(nextTurn);
       if (signal) removeAbortListener(signal, onAbort);
       unfollow();
@@ -147,7 +128,10 @@ async function threadsEnd(
       const left = native.joinRemainingMs(id, gracePeriodMs);
       if (left > 0) {
         timer = new Timer(left, progress);
-        if (attachment.shouldStop()) warning.begin();
+        if (!attachment.shouldStop() || warnedOf === native.generation()) return;
+        warnedOf = native.generation();
+        warning?.clear();
+        warning = new Timer(STILL_WAITING_MS, () => warnOfWaiting(attachment)).unref();
       } else if (native.joinHasEnded(id)) finish();
       // The threads may have ended while this one was busy. It learns of that in its next turn, so
       // before that turn the join calls none of them a straggler.
@@ -250,46 +234,53 @@ const STILL_WAITING_MS = 10_000;
  * Warns of a join whose threads have not ended long after the stop, once for each stop: a program
  * that was asked to stop would seem to hang. The event loop is not kept alive for that.
  */
-class StillWaitingWarning {
-  readonly #attachment: Attachment;
-  /** The generation of the stop for which `#timer` runs, or has run. */
-  #stop: number | undefined;
-  #timer: Timer | undefined;
+function warnOfWaiting(attachment: Attachment): void {
+  const { native } = attachment;
+  const alive = native.threads().filter((thread) => thread.alive);
+  // A join is not told that a stop was cleared, nor at once that its last thread has ended.
+  if (alive.length === 0 || !attachment.shouldStop()) return;
+  const names = alive.slice(0, MOST_NAMES).map(({ name }) => `'${name}'`);
+  const more = alive.length > MOST_NAMES ? ` and ${alive.length - MOST_NAMES} more` : '';
+  const isWorker = alive.some(({ kind }) => THREAD_KINDS[kind] === 'worker');
+  const remedy = isWorker
+    ? ' A worker that listens for messages ends when it has called parentPort.close().'
+    : '';
+  warn(
+    'StillWaitingWarning',
+    'ALLSTOP_STILL_WAITING',
+    `The join() of the stopped coordinator '${native.name}' has waited ${STILL_WAITING_MS / 1_000} s for ${names.join(', ')}${more}`,
+    `explain() and diagnose() say what they do.${remedy}`,
+  );
+}
 
-  constructor(attachment: Attachment) {
-    this.#attachment = attachment;
-  }
+/** What TensorFlow logs, or throws, when a join ends before the threads do. */
+function stragglersMessage(stragglers: readonly NativeThread[]): string {
+  const names = stragglers
+    .map(({ name, hasBegun }) => printable(name) + (hasBegun ? '' : ` (${NOT_BEGUN})`))
+    .join(' ');
+  return `Coordinator stopped with threads still running: ${names}`;
+}
 
-  /** The join waits though the coordinator is stopped. */
-  begin(): void {
-    const stop = this.#attachment.native.generation();
-    if (stop === this.#stop) return;
-    this.#stop = stop;
-    this.end();
-    this.#timer = new Timer(STILL_WAITING_MS, () => this.#warn()).unref();
-  }
+/** For a join that leaves threads behind, and does not throw an error that names them. */
+function warnOfStragglers(attachment: Attachment, stragglers: readonly NativeThread[]): void {
+  warn(
+    'StragglersWarning',
+    'ALLSTOP_STRAGGLERS',
+    stragglersMessage(stragglers),
+    `leftBehind and explain() of the coordinator '${attachment.native.name}' list them until they end.`,
+  );
+}
 
-  /** The join is over. */
-  end(): void {
-    this.#timer?.clear();
-  }
-
-  #warn(): void {
-    const { native } = this.#attachment;
-    const alive = native.threads().filter((thread) => thread.alive);
-    // A join is not told that a stop was cleared, nor at once that its last thread has ended.
-    if (alive.length === 0 || !this.#attachment.shouldStop()) return;
-    const names = alive.slice(0, MOST_NAMES).map(({ name }) => `'${name}'`);
-    const more = alive.length > MOST_NAMES ? ` and ${alive.length - MOST_NAMES} more` : '';
-    const isWorker = alive.some((thread) => toThreadInfo(thread).kind === 'worker');
-    const remedy = isWorker
-      ? ' A worker that listens for messages ends when it has called parentPort.close().'
-      : '';
-    warn(
-      'StillWaitingWarning',
-      'ALLSTOP_STILL_WAITING',
-      `The join() of the stopped coordinator '${native.name}' has waited ${STILL_WAITING_MS / 1_000} s for ${names.join(', ')}${more}`,
-      `explain() and diagnose() say what they do.${remedy}`,
-    );
-  }
+/** `join({ warnSeenAfterMs })`: warns of the threads that took longer than `limitMs` from the newest stop until they saw it. */
+function warnOfSlowThreads(attachment: Attachment, limitMs: number): void {
+  const slow = latenciesOf(timeline(attachment).events).flatMap(({ thread, seenMs }) =>
+    seenMs !== undefined && seenMs > limitMs ? `${thread} (${seenMs.toFixed(0)} ms)` : [],
+  );
+  if (slow.length === 0) return;
+  warn(
+    'SlowStopWarning',
+    'ALLSTOP_SLOW_STOP',
+    `Threads of the coordinator '${attachment.native.name}' saw the stop later than after ${limitMs} ms: ${slow.join(', ')}`,
+    'Have them call shouldStop() more often.',
+  );
 }

@@ -32,31 +32,12 @@ import { binding, threadName } from '../native/native.ts';
 import { encode } from '../record/encoded-error.ts';
 import { markEcho } from '../record/error-identity.ts';
 import type { Attachment } from './attachment.ts';
-import { Link, type Undo } from './link.ts';
+import { describedLink, keptLink, Link } from './link.ts';
 import { report, requestPlainStop } from './requests.ts';
-import { causeOfDeath, forgetWorker } from './threads/causes-of-death.ts';
+import { causeOfDeath, forgetWorker } from './threads/watch.ts';
 import { failWith, tellUnseenAtExit } from './unseen-errors.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
-
-/** A link that ends with its coordinator. */
-function kept(attachment: Attachment, description: string, undo: Undo): Link {
-  const link = new Link(description, (isAsked) => {
-    attachment.links.delete(link);
-    undo(isAsked);
-  });
-  attachment.links.add(link);
-  return link;
-}
-
-/** A link that `explain()` lists until it is undone. */
-export function describedLink(attachment: Attachment, description: string, undo: Undo): Link {
-  const id = attachment.native.addLink(description);
-  return kept(attachment, description, (isAsked) => {
-    attachment.native.removeLink(id);
-    undo(isAsked);
-  });
-}
 
 /** Calls `listen`. If that throws, undoes the link, so that the failed call changes nothing. */
 function listening(link: Disposable, listen: () => void): Disposable {
@@ -112,12 +93,7 @@ function isEmitter(resource: Source): resource is NodeJS.EventEmitter {
 
 function checkSource(resource: unknown): asserts resource is Source {
   const can = (method: string): boolean =>
-    holds(
-      () =>
-        typeof resource === 'object' &&
-        resource !== null &&
-        typeof fieldOf(resource, method) === 'function',
-    );
+    typeof resource === 'object' && typeof fieldOf(resource, method) === 'function';
   if ((can('on') && can('off')) || (can('addEventListener') && can('removeEventListener'))) return;
   throw invalidType('resource', 'an instance of EventEmitter or EventTarget', resource);
 }
@@ -150,14 +126,10 @@ function closingEvent(resource: unknown): 'close' | 'exit' {
 
 /** How a Worker or a process ended; '' if the event does not tell. `end`: the event's arguments. */
 function describeEnd(resource: Source, event: string, [code, signal]: unknown[]): string {
-  if (
-    !(
-      resource instanceof workerThreads().Worker ||
-      resource instanceof builtin('node:child_process').ChildProcess
-    )
-  )
-    return '';
-  if (event !== 'exit' && event !== 'close') return '';
+  const tells =
+    resource instanceof workerThreads().Worker ||
+    resource instanceof builtin('node:child_process').ChildProcess;
+  if (!tells || (event !== 'exit' && event !== 'close')) return '';
   if (typeof signal === 'string') return `: it was killed by ${signal}`;
   return typeof code === 'number' ? `: it has exited with code ${code}` : '';
 }
@@ -172,37 +144,33 @@ function describeSource(resource: Closing): string {
 
 const CLOSE_OPTIONS = { events: unchecked, as: oneOf('plain', 'error') };
 
-export function checkCloseLink(
-  resource: unknown,
-  options:
-    | { events?: readonly string[] | undefined; as?: 'plain' | 'error' | undefined }
-    | undefined,
-): { events: readonly string[]; as: 'plain' | 'error' } {
-  checkSource(resource);
-  const given = checkOptions('options', options, CLOSE_OPTIONS);
-  const { events = [closingEvent(resource)], as = 'plain' } = given;
-  if (!isList(events)) throw invalidType('options.events', 'an array of strings', events);
-  for (const event of events) checkString('options.events[]', event);
-  if (events.length === 0) {
-    throw invalidValue('The "options.events" property must name an event. Received []');
-  }
-  return { events, as };
-}
+type CloseOptions = {
+  events?: readonly string[] | undefined;
+  as?: 'plain' | 'error' | undefined;
+};
 
 export function stopOnClose(
   attachment: Attachment,
   resource: Source,
-  events: readonly string[],
-  as: 'plain' | 'error',
+  options: CloseOptions | undefined,
   stack: string,
 ): Disposable {
+  checkSource(resource);
+  const given = checkOptions('options', options, CLOSE_OPTIONS);
+  const { events = [closingEvent(resource)], as = 'plain' } = given;
+  if (!isList(events as unknown))
+    throw invalidType('options.events', 'an array of strings', events);
+  for (const event of events) checkString('options.events[]', event);
+  if (events.length === 0) {
+    throw invalidValue('The "options.events" property must name an event. Received []');
+  }
   const closed = resource as Closing;
   const what = describeSource(closed);
   let own: unknown; // the error that the resource has passed to a listener
   const stop = (event: string, ...end: unknown[]): void => {
-    const options = { via: 'close', stack, hasCaller: false } as const;
+    const from = { via: 'close', stack, hasCaller: false } as const;
     if (as === 'plain') {
-      requestPlainStop(attachment, options);
+      requestPlainStop(attachment, from);
       return;
     }
     const error = own ?? closed.errored;
@@ -211,7 +179,7 @@ export function stopOnClose(
     const ended = () => new UnavailableError(fallback + describeEnd(resource, event, end));
     // Without this link an error of a Worker would have ended the process: it must not get lost.
     const isThrown = resource instanceof workerThreads().Worker && own !== undefined;
-    report(attachment, error ?? ended(), { ...options, isThrown });
+    report(attachment, error ?? ended(), { ...from, isThrown });
   };
   const description = `${what}, on ${events.join(', ')} (stopOnClose)`;
   const closing = closingEvent(resource);
@@ -267,7 +235,7 @@ function timed(start: () => number): number {
 }
 
 /** When deadlines fire. */
-const deadlines = new WeakMap<Link, number>();
+const deadlines = new WeakMap<Disposable, number>();
 
 export function stopAfter(attachment: Attachment, ms: number, stack: string): Disposable {
   checkDuration('ms', ms);
@@ -277,7 +245,7 @@ export function stopAfter(attachment: Attachment, ms: number, stack: string): Di
   const description = `a deadline of ${ms} ms (stopAfter)`;
   const { bytes } = encode(error);
   const timer = timed(() => attachment.native.stopAfter(ms, bytes, stack, description));
-  const link = kept(attachment, description, () => attachment.native.cancelStopAfter(timer));
+  const link = keptLink(attachment, description, () => attachment.native.cancelStopAfter(timer));
   deadlines.set(link, now() + ms);
   return link;
 }
@@ -298,7 +266,7 @@ export function exitAfterStop(
   const { exitCode } = checkOptions('options', options, { exitCode: integerFrom(0, 255) });
   const description = `the end of the process ${ms} ms after a stop (exitAfterStop)`;
   const exit = timed(() => attachment.native.exitAfterStop(ms, exitCode, description));
-  return kept(attachment, description, () => attachment.native.cancelExitAfterStop(exit));
+  return keptLink(attachment, description, () => attachment.native.cancelExitAfterStop(exit));
 }
 
 /** At each stop the core stores `value` in `words[index]`, from the thread that requests it. */

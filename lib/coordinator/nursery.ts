@@ -31,13 +31,12 @@ export const isEndOfRun = (record: StopRecord | undefined): boolean =>
  * @throws (rejects) the first error: of the stop, else one that was reported after it, else the
  *   one that `body` threw, else what `join()` throws
  */
-export async function runIn<C, T>(
-  coord: C,
+export async function runIn<T>(
   attachment: Attachment,
-  body: (coord: C) => T | PromiseLike<T>,
+  body: () => T | PromiseLike<T>,
   site: string,
 ): Promise<T | undefined> {
-  const { value, failure } = await bodyEnded(coord, attachment, body, site);
+  const { value, failure } = await bodyEnded(attachment, body, site);
   await endScope(attachment, failure);
   // Not if it failed: for a supervisor a signal's exit code is that of a good end.
   exitAsSignalled(attachment);
@@ -45,7 +44,6 @@ export async function runIn<C, T>(
 }
 
 type Failure = { error: unknown };
-type Ended<T> = { value?: T; failure?: Failure };
 
 /**
  * The end of `run`, and disposal, after the stop: joins, then calls what was deferred, though an
@@ -70,15 +68,14 @@ export async function endScope(attachment: Attachment, failure?: Failure): Promi
 }
 
 /** Calls `body`, and requests the stop when it has ended. */
-async function bodyEnded<C, T>(
-  coord: C,
+async function bodyEnded<T>(
   attachment: Attachment,
-  body: (coord: C) => T | PromiseLike<T>,
+  body: () => T | PromiseLike<T>,
   site: string,
-): Promise<Ended<T>> {
+): Promise<{ value?: T; failure?: Failure }> {
   let value: T;
   try {
-    value = await untilReturned(coord, attachment, body);
+    value = await untilReturned(attachment, body);
   } catch (error) {
     // After a join without a stop no other error can win: `run` rejects with this one.
     const isThrown = attachment.shouldStop() || !attachment.native.joined();
@@ -95,15 +92,14 @@ async function bodyEnded<C, T>(
 }
 
 /** Calls `body`. While it runs after a stop, the end of the process by `exitAfterStop` names it. */
-async function untilReturned<C, T>(
-  coord: C,
+async function untilReturned<T>(
   attachment: Attachment,
-  body: (coord: C) => T | PromiseLike<T>,
+  body: () => T | PromiseLike<T>,
 ): Promise<T> {
   const end = bodyRuns(attachment);
   bodyBegins(attachment);
   try {
-    return await body(coord);
+    return await body();
   } finally {
     bodyEnds(attachment);
     end();

@@ -1,6 +1,6 @@
 /** Requests of this JavaScript thread: a stop, an error, and what another process has recorded. */
 
-import { logReport } from '../events/debug-log.ts';
+import { logReport } from '../events/spine.ts';
 import { type RequesterOptions, STOP_OUTCOMES, type StopOutcome } from '../native/binding.ts';
 import { encode } from '../record/encoded-error.ts';
 import { type Carried, echoes } from '../record/error-identity.ts';
@@ -14,15 +14,14 @@ export type RequestOptions = RequesterOptions & {
   isThrown?: boolean;
 };
 
-/** `ids`, `abortIds`: of the error, and of those that it echoes. */
-type Encoded = { carried: Carried; bytes: Uint8Array; ids: string[]; abortIds: string[] };
+/** The ids of an error, and of the stops and errors that it echoes. */
+type Ids = { readonly ids: string[]; readonly abortIds: string[] };
 
-const NOTHING: string[] = [];
-const outcomeOf = (code: number): StopOutcome => STOP_OUTCOMES[code] as StopOutcome;
+const NO_IDS: Ids = { ids: [], abortIds: [] };
 
 /** Requests a stop without an error. */
 export function requestPlainStop(attachment: Attachment, options: RequestOptions): StopOutcome {
-  return request(attachment, null, options, NOTHING, NOTHING);
+  return request(attachment, null, options, NO_IDS);
 }
 
 /** Requests a stop with an error, which may be any value. */
@@ -32,8 +31,8 @@ export function report(
   options: RequestOptions,
 ): StopOutcome {
   if (attachment.errors.isExpected(error)) return 'echo';
-  const { carried, bytes, ids, abortIds } = encoded(attachment, error);
-  const outcome = request(attachment, bytes, options, ids, abortIds);
+  const { carried, bytes, ...ids } = encoded(attachment, error);
+  const outcome = request(attachment, bytes, options, ids);
   if (outcome === 'stopped' || outcome === 'suppressed') attachment.errors.hold(carried);
   return outcome;
 }
@@ -48,11 +47,9 @@ export function reportBeside(
   from: RequesterOptions,
   givenBefore: number,
 ): void {
-  const { carried, bytes, ids, abortIds } = encoded(attachment, error);
-  const code = attachment.native.report(bytes, from, ids, abortIds, true, givenBefore);
-  logReport(attachment, outcomeOf(code), from, bytes);
+  const { carried, bytes, ...ids } = encoded(attachment, error);
   attachment.errors.hold(carried);
-  attachment.catchUp();
+  beside(attachment, bytes, from, ids, true, givenBefore);
 }
 
 /** Requests the stop that another process has recorded, under the same record id. */
@@ -62,11 +59,8 @@ export function relay(
   options: RequestOptions,
   recordId: string,
 ): StopOutcome {
-  const from = { ...options, hasCaller: false };
-  if (error === null) return request(attachment, null, from, NOTHING, NOTHING, recordId);
-  const { id, value } = attachment.errors.of(error);
-  const { ids, abortIds } = echoes(value);
-  return request(attachment, error, from, [id, ...ids], abortIds, recordId);
+  const ids = error === null ? NO_IDS : idsOf(attachment, error);
+  return request(attachment, error, { ...options, hasCaller: false }, ids, recordId);
 }
 
 /** Records the error that another process has recorded beside its stop. */
@@ -76,14 +70,19 @@ export function relayReport(
   from: RequesterOptions,
   isThrown: boolean,
 ): void {
-  const { id, value } = attachment.errors.of(error);
-  const { ids, abortIds } = echoes(value);
-  const code = attachment.native.report(error, from, [id, ...ids], abortIds, isThrown);
-  logReport(attachment, outcomeOf(code), from, error);
-  attachment.catchUp();
+  beside(attachment, error, from, idsOf(attachment, error), isThrown);
 }
 
-function encoded({ native, errors }: Attachment, error: unknown): Encoded {
+function idsOf({ errors }: Attachment, bytes: Uint8Array): Ids {
+  const { id, value } = errors.of(bytes);
+  const { ids, abortIds } = echoes(value);
+  return { ids: [id, ...ids], abortIds };
+}
+
+function encoded(
+  { native, errors }: Attachment,
+  error: unknown,
+): Ids & { carried: Carried; bytes: Uint8Array } {
   const { carried, bytes } = encode(error);
   const { ids, abortIds, bare } = echoes(error);
   if (bare.length > 0) {
@@ -101,22 +100,35 @@ function request(
   attachment: Attachment,
   bytes: Uint8Array | null,
   options: RequestOptions,
-  echoIds: string[],
-  abortEchoIds: string[],
+  { ids, abortIds }: Ids,
   recordId?: string,
 ): StopOutcome {
+  const { native } = attachment;
   const { hasCaller = true, isThrown = false } = options;
-  const code = attachment.native.requestStop(
-    bytes,
-    options,
-    echoIds,
-    abortEchoIds,
-    hasCaller,
-    isThrown,
-    recordId,
-  );
-  const outcome = outcomeOf(code);
-  if (bytes !== null) logReport(attachment, outcome, options, bytes);
+  const code = native.requestStop(bytes, options, ids, abortIds, hasCaller, isThrown, recordId);
+  return recorded(attachment, code, options, bytes);
+}
+
+function beside(
+  attachment: Attachment,
+  bytes: Uint8Array,
+  from: RequesterOptions,
+  { ids, abortIds }: Ids,
+  isThrown: boolean,
+  givenBefore?: number,
+): void {
+  const code = attachment.native.report(bytes, from, ids, abortIds, isThrown, givenBefore);
+  recorded(attachment, code, from, bytes);
+}
+
+function recorded(
+  attachment: Attachment,
+  code: number,
+  from: RequesterOptions,
+  bytes: Uint8Array | null,
+): StopOutcome {
+  const outcome = STOP_OUTCOMES[code] as StopOutcome;
+  if (bytes !== null) logReport(attachment, outcome, from, bytes);
   attachment.catchUp();
   return outcome;
 }

@@ -7,8 +7,7 @@ import { Timer } from '../base/timer.ts';
 import { FailedPreconditionError } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
-import { Link } from './link.ts';
-import { describedLink } from './links.ts';
+import { describedLink, Link } from './link.ts';
 import { requestPlainStop } from './requests.ts';
 import { PATIENCE_MS } from './unseen-errors.ts';
 

@@ -2,11 +2,12 @@
 
 import { getEventListeners } from 'node:events';
 import { allowManyListeners } from '../base/abort.ts';
-import { outsideTasks } from '../base/task-context.ts';
+import { isNode } from '../base/builtins.ts';
 import { attempt, define } from '../base/thrown-value.ts';
 import { type NativeAttachment, type NativeStop, STOP_KINDS } from '../native/binding.ts';
 import { abortReason, asEcho } from '../record/error-identity.ts';
-import type { ErrorsHere } from './errors-here.ts';
+import type { ErrorsHere } from '../record/stop-record.ts';
+import { outsideTasks } from './threads/task-context.ts';
 
 // Captured on import, so that a fake that a test installs later does not affect the package.
 const Controller = globalThis.AbortController;
@@ -127,9 +128,6 @@ export class StopSignal {
 // Finds out whether anything uses an AbortSignal that the program has got: a signal that nothing
 // uses need not live as long as the threads and links that could abort it.
 
-/** Bun and Deno do not tell which signals `AbortSignal.any` has made of one. */
-const canTell = process.versions['bun'] === undefined && process.versions['deno'] === undefined;
-
 /** The signals that `AbortSignal.any` has made of `signal`. Node keeps them under a symbol. */
 function followersOf(signal: AbortSignal): Iterable<WeakRef<AbortSignal>> {
   const symbols = Object.getOwnPropertySymbols(signal);
@@ -149,7 +147,8 @@ function hasListeners(signal: AbortSignal): boolean {
 
 /** Whether `signal` has listeners, or signals that `AbortSignal.any` has made of it. */
 export function isHeard(signal: AbortSignal): boolean {
-  if (!canTell || hasListeners(signal)) return true;
+  // Bun and Deno do not tell which signals `AbortSignal.any` has made of one.
+  if (!isNode || hasListeners(signal)) return true;
   return [...followersOf(signal)].some((follower) => follower.deref() !== undefined);
 }
 

@@ -5,17 +5,22 @@
  */
 
 import { debuglog, format } from 'node:util';
+import { workerThreads } from '../base/builtins.ts';
 import { printable } from '../base/thrown-value.ts';
 import {
   type NativeAttachment,
   type NativeRecord,
   type NativeThread,
   type NativeTimeline,
+  type RequesterOptions,
+  STOP_KINDS,
+  type StopOutcome,
   THREAD_KINDS,
   type ThreadKind,
   TIMELINE_TYPES,
 } from '../native/binding.ts';
-import type { StopRecord } from '../record/stop-record.ts';
+import { threadName as ownThreadName } from '../native/native.ts';
+import type { ErrorsHere, StopRecord } from '../record/stop-record.ts';
 
 const write = debuglog('allstop');
 
@@ -97,7 +102,7 @@ export type CoordinatorMessage = {
 export type Watched = {
   readonly native: NativeAttachment;
   setTeller(teller: { tell(): void } | undefined): number;
-  readonly errors: { toRecord(record: NativeRecord, isGiven: boolean): StopRecord };
+  readonly errors: ErrorsHere;
 };
 
 type NativeEvent = NativeTimeline['events'][number];
@@ -152,3 +157,88 @@ export type Subscriber = {
   hears(): boolean;
   hear(event: CoordinatorEvent): void;
 };
+
+// With `NODE_DEBUG=allstop`: a line on standard error for what happens to coordinators and their threads,
+// and for each error that a coordinator records.
+
+/** The deed of a thread, by the event. */
+const DEEDS_OF_THREADS: { [type in NonNullable<CoordinatorEvent['type']>]?: string } = {
+  'thread-started': 'has started',
+  ended: 'has ended',
+  straggler: 'was left behind: it is alive after the grace period',
+};
+
+/** Writes a line for each event of a coordinator. */
+export const inLog: Subscriber = {
+  hears: () => log.enabled && workerThreads().isMainThread,
+  hear(event) {
+    const { type, native } = event;
+    const { coordinator } = event.about;
+    const deed = type && DEEDS_OF_THREADS[type];
+    if (deed !== undefined) {
+      const kind = THREAD_KINDS[native.kind] ?? 'custom';
+      const which = native.threadId === undefined ? kind : `${kind} ${native.threadId}`;
+      log("coordinator '%s': the thread '%s' (%s) %s", coordinator, native.name, which, deed);
+    } else if (type === 'stop-requested') {
+      const record = event.nativeRecord();
+      if (record === undefined) log("coordinator '%s': stopped, and cleared since", coordinator);
+      else {
+        const { threadName, threadId, via } = record.requester;
+        const by = "coordinator '%s': stopped (%s) by the thread '%s' (%d), via '%s'";
+        log(by, coordinator, STOP_KINDS[record.kind], threadName, threadId, via);
+      }
+    } else if (type === 'stop-cleared') {
+      log("coordinator '%s': the stop was cleared", coordinator);
+    } else if (type === 'queue-full') {
+      log("queue '%s': full, a producer waits", native.name);
+    }
+  },
+};
+
+/** What a coordinator does with an error that was reported to it. */
+const DEEDS: { [outcome in StopOutcome]?: string } = {
+  stopped: 'recorded',
+  suppressed: 'suppressed',
+  counted: 'counted',
+};
+
+/** The id of the last record that `logNativeStop` has looked at. */
+const looked = new WeakMap<Watched, string>();
+
+/** For an error that this thread has reported. */
+export function logReport(
+  attachment: Watched,
+  outcome: StopOutcome,
+  by: RequesterOptions,
+  bytes: Uint8Array,
+): void {
+  const deed = DEEDS[outcome];
+  if (!log.enabled || deed === undefined) return;
+  writeError(attachment.native.name, deed, by, attachment.errors.of(bytes).value);
+}
+
+/**
+ * For a stop that this thread has seen: its error, if native code has recorded it (an exception in
+ * a native thread, or a deadline). All threads see the stop; the main thread writes the line.
+ */
+export function logNativeStop(attachment: Watched): void {
+  if (!log.enabled || !workerThreads().isMainThread) return;
+  const stop = attachment.native.stop();
+  if (stop === null || stop.error === null || looked.get(attachment) === stop.id) return;
+  looked.set(attachment, stop.id);
+  const { error, requester } = attachment.native.record() ?? {};
+  if (!error || requester === undefined) return;
+  if (!requester.native && requester.via !== 'timeout') return;
+  writeError(attachment.native.name, 'recorded', requester, attachment.errors.of(error).value);
+}
+
+function writeError(coordinator: string, deed: string, by: RequesterOptions, error: unknown): void {
+  const { threadName = ownThreadName(), threadId = workerThreads().threadId, via } = by;
+  const line = "coordinator '%s': %s an error of the thread '%s' (%d), via '%s':";
+  const about = [coordinator, deed, threadName, threadId, via];
+  try {
+    log(`${line} %s`, ...about, error);
+  } catch {
+    log(`${line} a value that cannot be shown`, ...about); // its own inspect method has thrown
+  }
+}

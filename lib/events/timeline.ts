@@ -25,7 +25,7 @@ export const CALL_TYPES = [
   'call-ended',
 ] as const;
 
-export type CallEventType = (typeof CALL_TYPES)[number];
+type CallEventType = (typeof CALL_TYPES)[number];
 
 /** What an event is about. docs/diagnose.md explains each type. */
 export type TimelineEventType = (typeof TIMELINE_TYPES)[number] | CallEventType;
@@ -88,15 +88,15 @@ export type Timeline = {
 export type Lane = {
   thread: string;
   kind: string;
-  /** Undefined: not known (the event was forgotten, or the thread is not registered). */
-  startedAt: number | undefined;
+  /** Left out: not known (the event was forgotten, or the thread is not registered). */
+  startedAt?: number;
   /** Of a hook, which is alive from the stop on: when its turn came. */
-  begunAt: number | undefined;
-  /** Undefined: the thread has not ended. */
-  endedAt: number | undefined;
+  begunAt?: number;
+  /** Left out: the thread has not ended. */
+  endedAt?: number;
   seen: { stop: number; at: number }[];
   /** When a join left it behind. */
-  stragglerAt: number | undefined;
+  stragglerAt?: number;
 };
 
 /** How long a thread took from the request of a stop; undefined: it did not, or nobody saw it. */
@@ -133,13 +133,7 @@ export function lanesOf(events: readonly TimelineEvent[]): Lane[] {
     let lane = open.get(key);
     // A hook runs at each stop: each run is a life of its own.
     if (lane === undefined || (type === 'thread-started' && lane.endedAt !== undefined)) {
-      const unknown = {
-        startedAt: undefined,
-        begunAt: undefined,
-        endedAt: undefined,
-        stragglerAt: undefined,
-      };
-      lane = { thread, kind: kind ?? 'thread', seen: [], ...unknown };
+      lane = { thread, kind: kind ?? 'thread', seen: [] };
       open.set(key, lane);
       lanes.push(lane);
     }
@@ -170,11 +164,8 @@ export function latenciesOf(events: readonly TimelineEvent[]): StopLatency[] {
   }
   const slowness = ({ kind, endedMs, seenMs }: StopLatency): number =>
     kind === 'thread' ? (seenMs ?? 0) : (endedMs ?? Number.POSITIVE_INFINITY);
-  // Not a subtraction: two threads that have not ended are equally slow.
-  return found.toSorted((a, b) => {
-    const [x, y] = [slowness(a), slowness(b)];
-    return x === y ? 0 : x < y ? 1 : -1;
-  });
+  // Two threads that have not ended are equally slow: Infinity less Infinity is NaN.
+  return found.toSorted((a, b) => slowness(b) - slowness(a) || 0);
 }
 
 // A timeline in the format of Chrome's trace viewer, and back. Times there are microseconds. Every
@@ -336,11 +327,6 @@ export function beginCallEvents(attachment: object): CallEvents {
   return ring;
 }
 
-/** Undefined if this JavaScript thread has no cluster with this coordinator. */
-export function callEventsOf(attachment: object): Recorded | undefined {
-  return rings.get(attachment)?.recorded();
-}
-
 // `coord.timeline()`: the events of the core, and of the clusters of this JavaScript thread.
 
 type NativeEvent = NativeTimeline['events'][number];
@@ -368,7 +354,7 @@ export function timeline(attachment: { readonly native: NativeAttachment }): Tim
   const { native } = attachment;
   const record = native.record();
   const core = native.timeline();
-  const calls = callEventsOf(attachment);
+  const calls = rings.get(attachment)?.recorded(); // undefined: this thread has no cluster with it
   // The clock of JavaScript is the core's, but counts from elsewhere.
   const coreBegan = now() - core.ageMs;
   const began = Math.min(coreBegan, calls?.events[0]?.at ?? coreBegan);

@@ -2,9 +2,9 @@
 
 import { now } from '../base/timer.ts';
 import type { Attachment } from '../coordinator/attachment.ts';
-import { defaultOf, endWorker, ownCoordinator } from '../coordinator/threads/worker-module.ts';
+import { runModule } from '../coordinator/threads/worker-module.ts';
+import type { WorkOfModule } from '../coordinator/threads/workers.ts';
 import { waitForStop } from '../coordinator/waits.ts';
-import { hold } from '../native/native.ts';
 
 /**
  * What becomes of the missed runs: those that fell due while an earlier run took too long.
@@ -76,22 +76,15 @@ export async function loop(
 // Runs in the Worker of a LooperThread whose target is given by URL.
 
 /** The `workerData` of the Worker. */
-export type LooperWork = {
+export type LooperWork = WorkOfModule & {
   kind: 'looper';
-  module: string;
   /** The name of the LooperThread. */
   name: string;
-  args: unknown[];
+  args: readonly unknown[];
   times: LooperTimes;
-  /** The generation of the coordinator at the start: a later one means that a stop has happened. */
-  since: number;
 };
 
-export async function runLooper({ module, name, args, times, since }: LooperWork): Promise<void> {
-  // First: as of here an uncaught error of this Worker reaches the coordinator with all its fields.
-  const { attachment } = ownCoordinator();
-  const target = await defaultOf(module, `the LooperThread '${name}'`);
-  hold(); // a run may await something that does not keep the event loop alive
-  await loop(attachment, since, times, () => target(...args));
-  await endWorker();
-}
+export const runLooper = ({ module, name, args, times, since }: LooperWork): Promise<void> =>
+  runModule(module, `the LooperThread '${name}'`, (target, attachment) =>
+    loop(attachment, since, times, () => target(...args)),
+  );

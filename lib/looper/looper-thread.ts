@@ -4,9 +4,9 @@ import {
   type Checks,
   checkBoolean,
   checkDuration,
+  checkFunctionOrUrl,
   checkOptions,
   checkString,
-  holds,
   invalidType,
   isList,
   nameOf,
@@ -14,11 +14,10 @@ import {
   unchecked,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
-import { moduleFile } from '../base/module-file.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { OwnThread } from '../coordinator/threads/tasks.ts';
-import { runInWorker, workerEntry } from '../coordinator/threads/workers.ts';
+import { runInWorker } from '../coordinator/threads/workers.ts';
 import { duration } from '../coordinator/words.ts';
 import { refusedValue } from '../values/lost-values.ts';
 import {
@@ -75,15 +74,6 @@ function copyOf(args: readonly unknown[]): unknown[] {
 function rhythm(intervalMs: number): string {
   if (intervalMs === 0) return 'back to back';
   return intervalMs === Number.POSITIVE_INFINITY ? 'once' : `every ${duration(intervalMs)}`;
-}
-
-function checkTarget(
-  name: string,
-  target: unknown,
-  expected = 'a function or an instance of URL',
-): asserts target is URL | ((...args: any[]) => unknown) {
-  if (typeof target === 'function' || holds(() => target instanceof URL)) return;
-  throw invalidType(name, expected, target);
 }
 
 /**
@@ -156,7 +146,7 @@ export class LooperThread {
     // A derived class may define runLoop as a field, which is set after this constructor: start()
     // checks that there is a target or a runLoop.
     if (target !== undefined || args !== undefined || new.target === LooperThread) {
-      checkTarget('options.target', target, TARGET_OR_OVERRIDE);
+      checkFunctionOrUrl('options.target', target, TARGET_OR_OVERRIDE);
     }
     this.#refuseUrl(target);
     this.#target = target;
@@ -192,7 +182,7 @@ export class LooperThread {
     options?: Omit<LooperThreadOptions, 'target'>,
   ): LooperThread {
     checkCoordinator('coord', coord);
-    checkTarget('target', target);
+    checkFunctionOrUrl('target', target);
     return new LooperThread(coord, intervalMs, {
       ...checkOptions('options', options, LOOP_OPTIONS),
       target,
@@ -224,7 +214,7 @@ export class LooperThread {
    */
   start(): this {
     this.#thread.refuseSecondStart();
-    if (!this.#runsItself) checkTarget('options.target', this.#target, TARGET_OR_OVERRIDE);
+    if (!this.#runsItself) checkFunctionOrUrl('options.target', this.#target, TARGET_OR_OVERRIDE);
     this.#refuseUrl(this.#target);
     const written = this.#runsItself ? this.runLoop : this.#target;
     // Not one task from the first run to the stop: on Node 20 a task makes each `await` slower.
@@ -277,17 +267,9 @@ export class LooperThread {
     return loop(attachment, watch.generation, this.#times, run);
   }
 
-  async #loopInWorker(target: URL): Promise<void> {
+  #loopInWorker(target: URL): Promise<void> {
     const { attachment, watch } = this.#thread;
-    if (watch.stopWasRequested) return;
-    const workerData: LooperWork = {
-      kind: 'looper',
-      module: moduleFile(target).href,
-      name: this.name,
-      args: [...this.#args],
-      times: this.#times,
-      since: watch.generation,
-    };
-    await runInWorker(attachment, watch, workerEntry(), { name: this.name, workerData });
+    const work = { kind: 'looper', name: this.name, args: this.#args, times: this.#times } as const;
+    return runInWorker<LooperWork>(attachment, watch, target, work);
   }
 }

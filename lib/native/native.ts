@@ -174,5 +174,5 @@ export function release(): void {
   if (--held === 0) binding().setDoorbellReferenced(false);
 }
 
-/** Called once each, when this thread has loaded the addon. causes-of-death.ts adds a function. */
+/** Called once each, when this thread has loaded the addon. watch.ts adds a function. */
 export const onFirstUse: (() => void)[] = [];

@@ -3,7 +3,6 @@
 import { isUint8Array } from 'node:util/types';
 import { throwIfAborted } from '../base/abort.ts';
 import {
-  type Checks,
   checkBoolean,
   checkDuration,
   checkOptions,
@@ -114,17 +113,6 @@ const QUEUE_OPTIONS = {
 };
 const WAIT_OPTIONS = { timeoutMs: checkDuration, signal: checkSignal };
 const MANY_OPTIONS = { ...WAIT_OPTIONS, min: unchecked };
-
-function checkWait(
-  options: QueueWaitOptions | undefined,
-  known: Checks = WAIT_OPTIONS,
-): {
-  timeoutMs: number;
-  signal: AbortSignal | undefined;
-} {
-  const { timeoutMs = Number.POSITIVE_INFINITY, signal } = checkOptions('options', options, known);
-  return { timeoutMs, signal };
-}
 
 /**
  * A queue that makes producers wait when it is full. One native queue, shared by all
@@ -258,11 +246,12 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
    */
   enqueue(item: T, options?: QueueWaitOptions): Promise<void> {
     try {
-      const { timeoutMs, signal } = checkWait(options);
+      const given = checkOptions('options', options, WAIT_OPTIONS);
+      const { timeoutMs = Number.POSITIVE_INFINITY, signal } = given;
       const written = this.#write(item);
       throwIfAborted(signal);
       if (this.#tryEnqueueInTurn(written)) return enqueued();
-      const timedOut = (): Error => this.#timedOutFull('enqueue', timeoutMs);
+      const timedOut = (): Error => this.#timedOut('enqueue', timeoutMs);
       if (timeoutMs === 0) return rejectInATurn(timedOut());
       // A copy: the caller may change its own bytes while this waits.
       const kept = typeof written === 'string' ? written : new Uint8Array(written);
@@ -297,7 +286,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const deadline = now() + timeoutMs;
     const slice = (): number => {
       const left = deadline - now();
-      if (left <= 0) throw this.#timedOutFull('enqueueSync', timeoutMs);
+      if (left <= 0) throw this.#timedOut('enqueueSync', timeoutMs);
       return Math.min(left, SLICE_MS);
     };
     const generation = this.#beginEnqueue();
@@ -328,7 +317,12 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
    *   stopped and empty; DeadlineExceededError: after `timeoutMs`; the reason of `options.signal`
    */
   dequeue(options?: QueueWaitOptions): Promise<T> {
-    return this.#dequeue('dequeue', options, (since, ms) => this.#tryDequeue(since, ms));
+    try {
+      const given = checkOptions('options', options, WAIT_OPTIONS);
+      return this.#dequeue('dequeue', given, (since, ms) => this.#tryDequeue(since, ms), 1);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /**
@@ -353,23 +347,22 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
    *   the capacity
    */
   dequeueMany(max: number, options?: DequeueManyOptions): Promise<T[]> {
-    let least: number;
     try {
       checkCount('max', max);
-      const { min = 1 } = checkOptions<DequeueManyOptions>('options', options, MANY_OPTIONS);
+      const given = checkOptions('options', options, MANY_OPTIONS);
+      const { min = 1 } = given;
       checkCount('options.min', min);
       if (min > max) throw outOfRange('options.min', `<= max (${max})`, min);
       const { capacity } = this.#native;
       if (min > capacity) {
         throw outOfRange('options.min', `<= the capacity of the queue (${capacity})`, min);
       }
-      least = min;
+      const attempt = (since?: number, _ms?: number, least = 1): T[] | typeof WOULD_WAIT =>
+        this.#tryDequeueMany(max, least, since);
+      return this.#dequeue('dequeueMany', given, attempt, min);
     } catch (error) {
       return Promise.reject(error);
     }
-    const attempt = (since?: number, _ms?: number, enough = 1): T[] | typeof WOULD_WAIT =>
-      this.#tryDequeueMany(max, enough ?? 1, since);
-    return this.#dequeue('dequeueMany', options, attempt, least);
   }
 
   /**
@@ -395,7 +388,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       item = this.#tryDequeue(generation, Math.min(left, SLICE_MS));
       if (item !== WOULD_WAIT) return this.#arrived(item);
     }
-    throw this.#timedOutEmpty('dequeueSync', timeoutMs);
+    throw this.#timedOut('dequeueSync', timeoutMs);
   }
 
   /**
@@ -485,38 +478,34 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return false;
   }
 
+  /** `least`: how many items the wait is for. */
   #dequeue<R>(
     method: string,
-    options: QueueWaitOptions | undefined,
+    options: QueueWaitOptions,
     attempt: (generation?: number, ms?: number, least?: number) => R | typeof WOULD_WAIT,
-    least = 1,
+    least: number,
   ): Promise<R> {
-    try {
-      const isMany = method === 'dequeueMany';
-      const { timeoutMs, signal } = checkWait(options, isMany ? MANY_OPTIONS : WAIT_OPTIONS);
-      throwIfAborted(signal);
-      const isLook = timeoutMs === 0;
-      if ((isLook || this.#dequeues.size === 0) && maySettleAtOnce()) {
-        const result = attempt(undefined, undefined, isLook ? 1 : least);
-        if (result !== WOULD_WAIT) {
-          // Before #arrived(): if a stack overflow throws here, the items go back to the queue.
-          const promise = Promise.resolve(result);
-          this.#arrived(undefined);
-          return promise;
-        }
-        if (isLook) return rejectInATurn(this.#timedOutEmpty(method, timeoutMs));
-      } else if (isLook) {
-        return turn().then(() => this.#dequeue(method, options, attempt, least));
+    const { timeoutMs = Number.POSITIVE_INFINITY, signal } = options;
+    throwIfAborted(signal);
+    const isLook = timeoutMs === 0;
+    if ((isLook || this.#dequeues.size === 0) && maySettleAtOnce()) {
+      const result = attempt(undefined, undefined, isLook ? 1 : least);
+      if (result !== WOULD_WAIT) {
+        // Before #arrived(): if a stack overflow throws here, the items go back to the queue.
+        const promise = Promise.resolve(result);
+        this.#arrived(undefined);
+        return promise;
       }
-      const timedOut = (): Error => this.#timedOutEmpty(method, timeoutMs);
-      listen(this.#native.token, this.#listener);
-      const generation = this.#native.beginWait();
-      const arrived = (): void => this.#arrived(undefined);
-      const wait = { timeoutMs, signal, least, timedOut, arrived };
-      return this.#dequeues.add(generation, attempt, wait);
-    } catch (error) {
-      return Promise.reject(error);
+      if (isLook) return rejectInATurn(this.#timedOut(method, timeoutMs));
+    } else if (isLook) {
+      return turn().then(() => this.#dequeue(method, options, attempt, least));
     }
+    const timedOut = (): Error => this.#timedOut(method, timeoutMs);
+    listen(this.#native.token, this.#listener);
+    const generation = this.#native.beginWait();
+    const arrived = (): void => this.#arrived(undefined);
+    const wait = { timeoutMs, signal, least, timedOut, arrived };
+    return this.#dequeues.add(generation, attempt, wait);
   }
 
   #tryDequeue(generation?: number, ms?: number): T | typeof WOULD_WAIT {
@@ -592,15 +581,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return attachment?.signal.interrupted(error) ?? error;
   }
 
-  #timedOutFull(method: string, ms: number): Error {
-    return this.#timedOut(method, ms, `full (capacity ${this.capacity})`);
-  }
-
-  #timedOutEmpty(method: string, ms: number): Error {
-    return this.#timedOut(method, ms, 'empty');
-  }
-
-  #timedOut(method: string, ms: number, state: string): Error {
+  #timedOut(method: string, ms: number): Error {
+    const state = method.startsWith('enqueue') ? `full (capacity ${this.capacity})` : 'empty';
     return new DeadlineExceededError(
       `${method}() on queue '${this.name}' timed out after ${ms} ms: it was ${state}`,
     );

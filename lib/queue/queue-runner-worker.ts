@@ -3,8 +3,8 @@
 import { isOfType } from '../base/thrown-value.ts';
 import { turn } from '../base/timer.ts';
 import type { QueueHandle } from '../coordinator/handle.ts';
-import { defaultOf, endWorker, ownCoordinator } from '../coordinator/threads/worker-module.ts';
-import { hold } from '../native/native.ts';
+import { runModule } from '../coordinator/threads/worker-module.ts';
+import type { WorkOfModule } from '../coordinator/threads/workers.ts';
 import { BoundedQueue } from './bounded-queue.ts';
 
 // The loop of one enqueue op, on the program's thread or in a Worker.
@@ -37,9 +37,8 @@ export async function runOp(
 }
 
 /** The `workerData` of the Worker. */
-export type QueueRunnerWork = {
+export type QueueRunnerWork = WorkOfModule & {
   kind: 'queue-runner';
-  module: string;
   /** For people: "the op 'read' of the QueueRunner 'lines'". */
   title: string;
   queue: QueueHandle;
@@ -49,21 +48,16 @@ export type QueueRunnerWork = {
    * only carries the op's error and is not passed to the op.
    */
   hasCoordinator: boolean;
-  /** The generation of the coordinator at the start: a later one means that a stop has happened. */
-  since: number;
 };
 
-export async function runQueueRunner(work: QueueRunnerWork): Promise<void> {
+export function runQueueRunner(work: QueueRunnerWork): Promise<void> {
   const { module, title, queue, queueClosedTypes, hasCoordinator, since } = work;
-  // First: as of here an uncaught error of this Worker reaches the coordinator with all its fields.
-  const { coord, attachment } = ownCoordinator();
-  const op = await defaultOf(module, title);
-  const attached = BoundedQueue.attach(queue);
-  hold(); // an op may await something that does not keep the event loop alive
-  await runOp(
-    () => op(attached, hasCoordinator ? coord : undefined),
-    () => attachment.shouldStop() || attachment.native.generation() !== since,
-    queueClosedTypes,
-  );
-  await endWorker();
+  return runModule(module, title, (op, attachment, coord) => {
+    const attached = BoundedQueue.attach(queue);
+    return runOp(
+      () => op(attached, hasCoordinator ? coord : undefined),
+      () => attachment.shouldStop() || attachment.native.generation() !== since,
+      queueClosedTypes,
+    );
+  });
 }

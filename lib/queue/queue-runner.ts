@@ -4,6 +4,7 @@ import { parse } from 'node:path';
 import {
   checkBoolean,
   checkFunction,
+  checkFunctionOrUrl,
   checkOptions,
   checkString,
   holds,
@@ -13,13 +14,12 @@ import {
   unchecked,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
-import { moduleFile } from '../base/module-file.ts';
 import { define } from '../base/thrown-value.ts';
 import { Attachment, attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-options.ts';
 import { OwnThread } from '../coordinator/threads/tasks.ts';
-import { runInWorker, workerEntry } from '../coordinator/threads/workers.ts';
+import { runInWorker } from '../coordinator/threads/workers.ts';
 import { waitForStop } from '../coordinator/waits.ts';
 import { counted } from '../coordinator/words.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
@@ -108,10 +108,7 @@ function checkOps(ops: unknown): asserts ops is EnqueueOp[] {
   if (ops.length === 0) {
     throw new InvalidArgumentError('A QueueRunner needs at least one enqueue op');
   }
-  for (const op of ops) {
-    if (typeof op === 'function' || holds(() => op instanceof URL)) continue;
-    throw invalidType('enqueueOps[]', 'a function or an instance of URL', op);
-  }
+  for (const op of ops) checkFunctionOrUrl('enqueueOps[]', op);
 }
 
 function nameOfOp(op: EnqueueOp, index: number): string {
@@ -280,23 +277,19 @@ export class QueueRunner {
     this.#running -= 1; // last: until then createThreads makes no new ones
   }
 
-  async #runInWorker(
+  #runInWorker(
     { attachment, watch }: OwnThread,
     op: URL,
     opName: string,
     coord: Coordinator | undefined,
   ): Promise<void> {
-    if (watch.stopWasRequested) return;
-    const workerData: QueueRunnerWork = {
+    return runInWorker<QueueRunnerWork>(attachment, watch, op, {
       kind: 'queue-runner',
-      module: moduleFile(op).href,
       title: `the op '${opName}' of the QueueRunner '${this.name}'`,
       queue: this.#queue.handle,
       queueClosedTypes: this.#queueClosedTypes,
       hasCoordinator: coord !== undefined,
-      since: watch.generation,
-    };
-    await runInWorker(attachment, watch, workerEntry(), { name: watch.name, workerData });
+    });
   }
 
   async #closeOnStop({ attachment, watch }: OwnThread, allEnded: AbortSignal): Promise<void> {

@@ -24,28 +24,11 @@ import { builtinClasses, makeError, pack, unpack } from './error-graph.ts';
 import { type Carried, carry, echoes, known, remember } from './error-identity.ts';
 
 const MAGIC = Buffer.from('ASE\x01', 'latin1');
-const TAG = {
-  id: 1,
-  name: 2,
-  message: 3,
-  code: 4,
-  stack: 5,
-  chain: 6,
-  nativeType: 7,
-  js: 8,
-  cause: 9,
-  echo: 10,
-  abortEcho: 11,
-  errno: 12,
-};
+const TEXT_TAGS = { id: 1, name: 2, message: 3, code: 4, stack: 5, nativeType: 7 };
+const TAG = { chain: 6, js: 8, cause: 9, echo: 10, abortEcho: 11, errno: 12 };
 
-type Header = {
-  id: string;
-  name: string;
-  message: string;
-  code: string;
-  stack: string;
-  nativeType: string;
+type Texts = Record<keyof typeof TEXT_TAGS, string>;
+type Header = Texts & {
   /** Of an error of native code, which alone writes it; 0: it has none. */
   errno: number;
   chain: string[];
@@ -55,6 +38,13 @@ type Header = {
    */
   cause?: Uint8Array | undefined;
 };
+
+const TEXTS = Object.entries(TEXT_TAGS) as [keyof Texts, number][];
+
+function newHeader(): Header {
+  const texts: Texts = { id: '', name: '', message: '', code: '', stack: '', nativeType: '' };
+  return { ...texts, errno: 0, chain: [] };
+}
 
 /** The depth of causes that native code keeps: EncodedError::kMaxCauses. */
 const MAX_CAUSES = 32;
@@ -72,13 +62,8 @@ function writeFields(header: Header, graph?: Uint8Array): Uint8Array {
   const write = (tag: number, value: Uint8Array | string): void => {
     if (value.length > 0) parts.push(...field(tag, value));
   };
-  write(TAG.id, header.id);
-  write(TAG.name, header.name);
-  write(TAG.message, header.message);
-  write(TAG.code, header.code);
-  write(TAG.stack, header.stack);
+  for (const [text, tag] of TEXTS) write(tag, header[text]);
   for (const name of header.chain) write(TAG.chain, name);
-  write(TAG.nativeType, header.nativeType);
   if (graph !== undefined) write(TAG.js, graph);
   if (header.cause !== undefined) write(TAG.cause, header.cause);
   return Buffer.concat(parts);
@@ -98,16 +83,7 @@ function textIn(bytes: Buffer): string {
 
 function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | undefined } {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const header: Header = {
-    id: '',
-    name: '',
-    message: '',
-    code: '',
-    stack: '',
-    nativeType: '',
-    errno: 0,
-    chain: [],
-  };
+  const header = newHeader();
   let graph: Uint8Array | undefined;
   // Refuses the same bytes as the core does (encoded_error.cc).
   if (!buffer.subarray(0, MAGIC.length).equals(MAGIC))
@@ -119,13 +95,9 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     if (end > buffer.length) throw new TypeError('Truncated encoded error');
     const value = buffer.subarray(at + 5, end);
     at = end;
-    if (tag === TAG.id) header.id = textIn(value);
-    else if (tag === TAG.name) header.name = textIn(value);
-    else if (tag === TAG.message) header.message = textIn(value);
-    else if (tag === TAG.code) header.code = textIn(value);
-    else if (tag === TAG.stack) header.stack = textIn(value);
+    const text = TEXTS.find(([, each]) => each === tag);
+    if (text !== undefined) header[text[0]] = textIn(value);
     else if (tag === TAG.chain) header.chain.push(textIn(value));
-    else if (tag === TAG.nativeType) header.nativeType = textIn(value);
     else if (tag === TAG.js) graph = value;
     else if (tag === TAG.cause) header.cause = value;
     else if (tag === TAG.errno && value.length === 4) header.errno = value.readUInt32LE();
@@ -135,16 +107,7 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
 }
 
 function headerOf(id: string, value: unknown): Header {
-  const header: Header = {
-    id,
-    name: typeof value,
-    message: describe(value),
-    code: '',
-    stack: '',
-    nativeType: '',
-    errno: 0,
-    chain: [],
-  };
+  const header = { ...newHeader(), id, name: typeof value as string, message: describe(value) };
   if (!isObject(value)) return header;
   header.chain = chainOf(value);
   const fallback = attempt(() => isError(value)) ? 'Error' : 'Object';

@@ -335,11 +335,8 @@ class Unpacker {
       }
       const error = makeError(node);
       this.#replaced.set(references[i] as object, error);
-      remember(
-        node.echoOf === undefined
-          ? { id: node.id, value: error }
-          : { id: node.id, value: error, echoOf: node.echoOf },
-      );
+      const { id, echoOf } = node;
+      remember({ id, value: error, ...(echoOf !== undefined && { echoOf }) });
       made.push([error, node]);
     });
     for (const [object, id] of thrown) {

@@ -1,4 +1,4 @@
-/** The public stop record: who stopped a coordinator, when, and why. */
+/** The public stop record: who stopped a coordinator, when, and why; and the errors in it. */
 
 import {
   type NativeAttachment,
@@ -7,6 +7,9 @@ import {
   STOP_KINDS,
   type Via,
 } from '../native/binding.ts';
+import { binding } from '../native/native.ts';
+import { decode } from './encoded-error.ts';
+import type { Carried } from './error-identity.ts';
 
 /** The thread that requested a stop, and the call site. */
 export type StopRequester = {
@@ -95,35 +98,90 @@ export function toRequester(from: NativeRequester): StopRequester {
   };
 }
 
-type ValueOf = (bytes: Uint8Array) => unknown;
+/** How many are kept alive, so that they keep their identity. */
+const MOST_HELD = 64;
 
-/** The suppressed errors of `coordinator`. `valueOf`: decodes an error. */
-export function toSuppressed(
-  coordinator: Pick<NativeAttachment, 'suppressed'>,
-  valueOf: ValueOf,
-): SuppressedError[] {
-  return coordinator.suppressed().map(({ error, requester }) => ({
-    error: valueOf(error),
-    requester: toRequester(requester),
-    at: new Date(requester.at),
-  }));
-}
+/** The errors of one coordinator in this JavaScript thread: the same bytes give the same value. */
+export class ErrorsHere {
+  readonly #native: NativeAttachment;
+  #held: Map<string, Carried> | undefined; // by id, the oldest first
 
-/** The record of `coordinator` that native code has as `record`. `valueOf`: decodes an error. */
-export function toStopRecord(
-  record: NativeRecord,
-  coordinator: Pick<NativeAttachment, 'suppressed' | 'suppressedCount'>,
-  valueOf: ValueOf,
-): StopRecord {
-  return {
-    id: record.id,
-    kind: STOP_KINDS[record.kind] ?? 'plain',
-    requestedAt: new Date(record.requester.at),
-    requester: toRequester(record.requester),
-    suppressed: toSuppressed(coordinator, valueOf),
-    suppressedCount: coordinator.suppressedCount(),
-    ...(record.error !== null && { error: valueOf(record.error) }),
-  };
+  #isExpected: (error: unknown) => boolean = () => false;
+
+  constructor(native: NativeAttachment) {
+    this.#native = native;
+  }
+
+  /** Keeps the value of an error that this thread has reported: a record gives this object. */
+  hold(carried: Carried): void {
+    this.#held ??= new Map();
+    this.#held.delete(carried.id);
+    this.#held.set(carried.id, carried);
+    if (this.#held.size <= MOST_HELD) return;
+    for (const oldest of this.#held.keys()) {
+      this.#held.delete(oldest);
+      break;
+    }
+  }
+
+  /**
+   * A stop is on its way, and such an error of a thread is an echo of it, before it has come, too.
+   */
+  expect(isExpected: (error: unknown) => boolean): void {
+    this.#isExpected = isExpected;
+  }
+
+  isExpected(error: unknown): boolean {
+    return this.#isExpected(error);
+  }
+
+  forget(): void {
+    this.#held?.clear();
+  }
+
+  /** The value of an encoded error: the same value each time, also if it is decoded again. */
+  of(bytes: Uint8Array): Carried {
+    const carried = decode(bytes);
+    this.hold(carried);
+    return carried;
+  }
+
+  /** The value of an encoded error that the program is given now: it was not lost. */
+  give(bytes: Uint8Array): unknown {
+    const { id, value } = this.of(bytes);
+    binding().giveError(id);
+    return value;
+  }
+
+  /** `isGiven`: whether the program is given the record, and with it the errors. */
+  record(isGiven = true): StopRecord | undefined {
+    const native = this.#native.record();
+    return native === null ? undefined : this.toRecord(native, isGiven);
+  }
+
+  toRecord(record: NativeRecord, isGiven: boolean): StopRecord {
+    return {
+      id: record.id,
+      kind: STOP_KINDS[record.kind] ?? 'plain',
+      requestedAt: new Date(record.requester.at),
+      requester: toRequester(record.requester),
+      suppressed: this.suppressed(isGiven),
+      suppressedCount: this.#native.suppressedCount(),
+      ...(record.error !== null && { error: this.#value(record.error, isGiven) }),
+    };
+  }
+
+  suppressed(isGiven: boolean): SuppressedError[] {
+    return this.#native.suppressed().map(({ error, requester }) => ({
+      error: this.#value(error, isGiven),
+      requester: toRequester(requester),
+      at: new Date(requester.at),
+    }));
+  }
+
+  #value(bytes: Uint8Array, isGiven: boolean): unknown {
+    return isGiven ? this.give(bytes) : this.of(bytes).value;
+  }
 }
 
 // Which worker of a cluster a requester is: the field `worker` (JOB:INDEX) of a stop record,

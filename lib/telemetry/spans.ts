@@ -129,9 +129,6 @@ function telemetry(): typeof Api | undefined {
   return trace === undefined && context === undefined ? undefined : load();
 }
 
-/** What keeps the active context of this thread; undefined if the program has registered none. */
-const contextManager = (): Api.ContextManager | undefined => registered()?.context;
-
 type Headers = Record<string, string>;
 
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
@@ -214,7 +211,7 @@ export function adoptInherited(): void {
   if (api === undefined) return; // the provider may come later
   const root = fromText(api, inherited);
   inherited = undefined;
-  const manager = contextManager();
+  const manager = registered()?.context;
   if (manager === undefined) return;
   const active = manager.active.bind(manager);
   manager.active = () => {

@@ -9,30 +9,22 @@
  */
 
 import type { Session } from 'node:inspector';
+import { builtin, isNode } from '../../base/builtins.ts';
 import { fieldOf } from '../../base/thrown-value.ts';
+import { post } from './stacks.ts';
 
-type Request =
-  | 'Runtime.evaluate'
-  | 'Runtime.getProperties'
-  | 'Debugger.enable'
-  | 'Debugger.disable';
 type Location = { scriptId: string; lineNumber: number; columnNumber?: number };
 type Properties = { internalProperties?: { name: string; value?: { value?: unknown } }[] };
-type Post = (
-  method: Request,
-  params: object,
-  callback: (error: Error | null, result: unknown) => void,
-) => void;
 
 const KEY = 'allstop:function';
 /** A question takes up to a millisecond of this thread; a program may have 10,000 tasks. */
 const MOST_FUNCTIONS = 200;
 
 /** The result of a request. The inspector of this thread answers before `post` returns. */
-function ask(session: Session, method: Request, params: object = {}): unknown {
+function ask(session: Session, method: string, params: object = {}): unknown {
   let answer: unknown;
-  (session.post.bind(session) as Post)(method, params, (error, result) => {
-    if (!error) answer = result;
+  post(session, method, params, (result) => {
+    answer = result;
   });
   return answer;
 }
@@ -64,27 +56,10 @@ function listScripts(session: Session): Map<string, string> {
   return urls;
 }
 
-const canAsk = process.versions['bun'] === undefined && process.versions['deno'] === undefined;
-
-/** The lines of functions, at one moment. */
+/** The lines of functions, at one moment. Where the runtime has no such inspector, none is known. */
 export class FunctionLines {
-  readonly #Session: (new () => Session) | undefined;
   readonly #known = new Map<unknown, string | undefined>();
   #urls: Map<string, string> | undefined;
-
-  constructor(session: (new () => Session) | undefined) {
-    this.#Session = session;
-  }
-
-  /** Never rejects: where the runtime has no such inspector, no line is known. */
-  static async load(): Promise<FunctionLines> {
-    if (!canAsk) return new FunctionLines(undefined);
-    try {
-      return new FunctionLines((await import('node:inspector')).Session);
-    } catch {
-      return new FunctionLines(undefined);
-    }
-  }
 
   /**
    * URL, line and column of the beginning of `run`; undefined if V8 does not know them, or after
@@ -98,9 +73,10 @@ export class FunctionLines {
   }
 
   #ask(run: unknown): string | undefined {
-    if (this.#Session === undefined) return undefined;
-    const session = new this.#Session();
+    if (!isNode) return undefined;
+    let session: Session | undefined;
     try {
+      session = new (builtin('node:inspector').Session)();
       session.connect();
       const location = locationOf(session, run);
       if (location === undefined) return undefined;
@@ -111,7 +87,7 @@ export class FunctionLines {
     } catch {
       return undefined; // the global object is frozen, or the inspector is switched off
     } finally {
-      session.disconnect();
+      session?.disconnect();
     }
   }
 }

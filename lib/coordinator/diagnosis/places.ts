@@ -4,7 +4,7 @@ import { workerThreads } from '../../base/builtins.ts';
 import { type NativeThread, THREAD_KINDS } from '../../native/binding.ts';
 import { binding, threadName } from '../../native/native.ts';
 import type { Attachment } from '../attachment.ts';
-import { awaitedBy, functionOf } from '../threads/tasks.ts';
+import { doingOf } from '../threads/task-context.ts';
 import { FunctionLines } from './function-lines.ts';
 import { type Asked, type AskedThread, askThreads } from './stacks.ts';
 import { waitOfProcess, waitOfThread } from './wait-state.ts';
@@ -51,10 +51,10 @@ function placeOfAsked(threadId: number, { answer }: AskedThread, timeoutMs: numb
 export class Places {
   readonly javaScriptThreads: readonly JavaScriptThread[];
   readonly #why: string;
-  readonly #lines: FunctionLines;
+  readonly #lines = new FunctionLines();
 
   /** `ownStack`: of this thread; '' if it waits here only. */
-  constructor({ threads, why }: Asked, timeoutMs: number, ownStack: string, lines: FunctionLines) {
+  private constructor({ threads, why }: Asked, timeoutMs: number, ownStack: string) {
     const own = ownStack === '' ? { waitState: 'awaits this answer' } : { stack: ownStack };
     const found: JavaScriptThread[] = [
       { threadId: workerThreads().threadId, name: threadName(), ...own },
@@ -64,12 +64,10 @@ export class Places {
     }
     this.javaScriptThreads = found.toSorted((a, b) => a.threadId - b.threadId);
     this.#why = why;
-    this.#lines = lines;
   }
 
   static async find(timeoutMs: number, ownStack: string): Promise<Places> {
-    const asked = await askThreads(timeoutMs);
-    return new Places(asked, timeoutMs, ownStack, await FunctionLines.load());
+    return new Places(await askThreads(timeoutMs), timeoutMs, ownStack);
   }
 
   /** Where a registered thread is. */
@@ -92,8 +90,8 @@ export class Places {
       return { waitState: `another process${state === undefined ? '' : `; it ${state}`}` };
     }
     if (threadId === undefined) {
-      const what = awaitedBy(attachment, thread.id) ?? 'a promise, which has no stack';
-      const written = functionOf(attachment, thread.id);
+      const { written, awaits } = doingOf(attachment, thread.id) ?? {};
+      const what = awaits?.() ?? 'a promise, which has no stack';
       const line = written === undefined ? undefined : this.#lines.of(written);
       const where = line === undefined ? '' : `; its function is at ${line}`;
       return { waitState: `has no thread of its own: it awaits ${what}${where}` };

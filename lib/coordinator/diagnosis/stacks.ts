@@ -13,7 +13,7 @@
  */
 
 import type { Session } from 'node:inspector';
-import { workerThreads } from '../../base/builtins.ts';
+import { isNode, workerThreads } from '../../base/builtins.ts';
 import { fieldOf, messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 
@@ -67,20 +67,27 @@ function toAnswer(evaluated: unknown): Answer | undefined {
   };
 }
 
-/** The result of a request; undefined if it fails. */
-function post(session: Session, method: string, params: object = {}): Promise<unknown> {
+/** Calls `settle` with the result of a request; with undefined if it fails. */
+export function post(
+  session: Session,
+  method: string,
+  params: object,
+  settle: (result: unknown) => void,
+): void {
   type Post = (
-    method: string,
-    params: object,
-    callback: (error: Error | null, result: unknown) => void,
+    ...request: [string, object, (error: Error | null, result: unknown) => void]
   ) => void;
+  const send = session.post.bind(session) as Post;
+  send(method, params, (error, result) => settle(error ? undefined : result));
+}
+
+/** The result of a request; undefined if it fails, or if the session is closed. */
+function asked(session: Session, method: string, params: object = {}): Promise<unknown> {
   return new Promise((resolve) => {
     try {
-      (session.post.bind(session) as Post)(method, params, (error, result) =>
-        resolve(error ? undefined : result),
-      );
+      post(session, method, params, resolve);
     } catch {
-      resolve(undefined); // the session is closed
+      resolve(undefined);
     }
   });
 }
@@ -113,7 +120,7 @@ function askWorkers(
       });
       pending.add(answered.then((result) => void (thread.answer = toAnswer(result))));
       const message = JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: QUESTION });
-      void post(session, 'NodeWorker.sendMessageToWorker', { sessionId, message });
+      void asked(session, 'NodeWorker.sendMessageToWorker', { sessionId, message });
     },
     'NodeWorker.receivedMessageFromWorker': ({ sessionId, message }: Received) => {
       const { id, result }: { id?: number; result?: unknown } = JSON.parse(message);
@@ -129,16 +136,15 @@ function askWorkers(
   session.on('inspectorNotification', ({ method, params }: { method: string; params: never }) =>
     listeners[method]?.(params),
   );
-  return post(session, 'NodeWorker.enable', { waitForDebuggerOnStart: false });
+  return asked(session, 'NodeWorker.enable', { waitForDebuggerOnStart: false });
 }
 
 const runtime = process.versions['bun'] !== undefined ? 'Bun' : 'Deno';
-const canAsk = process.versions['bun'] === undefined && process.versions['deno'] === undefined;
 
 /** Asks all other JavaScript threads of this process, for `timeoutMs` at most. Never rejects. */
 export async function askThreads(timeoutMs: number): Promise<Asked> {
   const threads = new Map<number, AskedThread>();
-  if (!canAsk) return { threads, why: `${runtime} has no inspector of other threads` };
+  if (!isNode) return { threads, why: `${runtime} has no inspector of other threads` };
   let session: Session | undefined;
   let timer: Timer | undefined;
   try {
@@ -153,7 +159,7 @@ export async function askThreads(timeoutMs: number): Promise<Asked> {
     if (!workerThreads().isMainThread) {
       const main: AskedThread = { name: 'main', answer: undefined };
       threads.set(0, main);
-      const evaluated = post(session, 'Runtime.evaluate', QUESTION);
+      const evaluated = asked(session, 'Runtime.evaluate', QUESTION);
       pending.add(evaluated.then((result) => void (main.answer = toAnswer(result))));
     }
     // The inspector announces the workers before it answers the request.
@@ -168,7 +174,7 @@ export async function askThreads(timeoutMs: number): Promise<Asked> {
   } finally {
     timer?.clear();
     if (session !== undefined) {
-      void post(session, 'NodeWorker.disable'); // before the session ends
+      void asked(session, 'NodeWorker.disable'); // before the session ends
       session.disconnect();
     }
   }

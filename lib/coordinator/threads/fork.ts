@@ -13,11 +13,11 @@ import {
   checkOptions,
   checkString,
   invalidType,
-  unchecked,
+  ofNode,
 } from '../../base/arguments.ts';
 import { builtin, workerThreads } from '../../base/builtins.ts';
 import { moduleFileOrPath } from '../../base/module-file.ts';
-import { fieldOf, messageOf } from '../../base/thrown-value.ts';
+import { attempt, fieldOf, messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { FORK_FRAMES, type NativeForkFrame } from '../../native/binding.ts';
@@ -28,8 +28,7 @@ import { Attachment } from '../attachment.ts';
 import { relay, relayReport } from '../requests.ts';
 import { linkedSignals, stopOnSignals } from '../signal-links.ts';
 import { ownExitCode } from '../unseen-errors.ts';
-import { handlesUncaught } from './causes-of-death.ts';
-import { expectLastWords, register } from './watch.ts';
+import { handlesUncaught, lastWords, register } from './watch.ts';
 import { setCurrent } from './workers.ts';
 
 // The parent's end of the line to a child process (native/binding/fork_line.h): opens it before the
@@ -149,24 +148,15 @@ function isGone(pid: number): boolean {
   }
 }
 
-function attach({
-  parent,
-  down,
-  up,
-  coordinator,
-  types,
-  graceMs,
-  thread,
-  signals,
-  context,
-}: ForkSettings): void {
-  ours = Attachment.create(coordinator, types, graceMs);
-  setCurrent(ours, thread ?? `process-${process.pid}`);
-  inheritAs(context);
+function attach(settings: ForkSettings): void {
+  const { parent, down, up, thread = `process-${process.pid}` } = settings;
+  ours = Attachment.create(settings.coordinator, settings.types, settings.graceMs);
+  setCurrent(ours, thread);
+  inheritAs(settings.context);
   const native = binding();
   native.attachToParent(ours.native, down, up, parent);
   // A terminal sends Ctrl-C to this process, too: it would die before the parent's hooks are done.
-  stopOnSignals(ours, signals, '');
+  stopOnSignals(ours, settings.signals, '');
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
     if (!handlesUncaught()) native.sendToParent(encode(error).bytes);
   });
@@ -193,12 +183,10 @@ function isForThisProcess({ parent, down, pipe }: ForkSettings): boolean {
 
 /** @returns undefined: `text` is for another process, or `fork()` has not written it */
 function settingsOf(text: string): ForkSettings | undefined {
-  try {
+  return attempt(() => {
     const settings: ForkSettings = JSON.parse(text);
     return isForThisProcess(settings) ? settings : undefined;
-  } catch {
-    return undefined;
-  }
+  });
 }
 
 onFirstUse.push(() => {
@@ -221,21 +209,8 @@ export type CoordinatorForkOptions = ForkOptions & {
 const FORK_OPTIONS: Checks = {
   name: checkString,
   daemon: checkBoolean,
-  cwd: unchecked,
-  detached: unchecked,
-  env: unchecked,
-  execArgv: unchecked,
-  execPath: unchecked,
-  gid: unchecked,
-  killSignal: unchecked,
-  serialization: unchecked,
-  signal: unchecked,
-  silent: unchecked,
-  stdio: unchecked,
-  timeout: unchecked,
-  uid: unchecked,
-  windowsHide: unchecked,
-  windowsVerbatimArguments: unchecked,
+  ...ofNode('cwd detached env execArgv execPath gid killSignal serialization signal silent stdio'),
+  ...ofNode('timeout uid windowsHide windowsVerbatimArguments'),
 };
 
 /** The exit code that allstop sets for errors. */
@@ -317,33 +292,31 @@ function stdioOf({ stdio, silent }: ForkOptions): Stdio {
 function listen(
   attachment: Attachment,
   child: ChildProcess,
-  stream: Readable | null | undefined,
+  stream: (Readable & { ref?(): void; unref?(): void }) | null | undefined,
   line: number,
 ): void {
   const native = binding();
   let cause: { value: unknown } | undefined;
   let exitCode: number | undefined;
   let hasToldError = false;
-  const serve = (frame: NativeForkFrame): void => {
-    const kind = FORK_FRAMES[frame.frame];
+  const serve = ({ frame, error, requester, id }: NativeForkFrame): void => {
+    const kind = FORK_FRAMES[frame];
     if (kind === 'unknown') return;
-    if (kind === 'dying') {
-      if (frame.error !== null) cause = { value: decode(frame.error).value };
-      return;
-    }
     if (kind === 'exiting') {
-      exitCode = Number(frame.id);
-      return;
+      exitCode = Number(id);
+    } else if (kind === 'dying') {
+      if (error !== null) cause = { value: decode(error).value };
+    } else {
+      if (error !== null) hasToldError = true;
+      if (kind === 'reported') {
+        if (error !== null) relayReport(attachment, error, requester, true);
+        return;
+      }
+      // A plain stop that crossed with this coordinator's: it must not stop one that was cleared.
+      const isPast = error === null && native.forkLineHasStopped(line);
+      if (!isPast) relay(attachment, error, { ...requester, isThrown: true }, id);
+      if (!attachment.shouldStop()) native.refuseForkAnswer(line);
     }
-    if (frame.error !== null) hasToldError = true;
-    if (kind === 'reported') {
-      if (frame.error !== null) relayReport(attachment, frame.error, frame.requester, true);
-      return;
-    }
-    // A plain stop that crossed with this coordinator's: it must not stop one that was cleared.
-    const isPast = frame.error === null && native.forkLineHasStopped(line);
-    if (!isPast) relay(attachment, frame.error, { ...frame.requester, isThrown: true }, frame.id);
-    if (!attachment.shouldStop()) native.refuseForkAnswer(line);
   };
   let isRead = stream === null || stream === undefined;
   const waiting = new Set<() => void>();
@@ -362,32 +335,25 @@ function listen(
   });
   stream?.once('end', read);
   stream?.once('error', read);
-  const references = stream as { ref?(): void; unref?(): void } | null | undefined;
-  references?.unref?.(); // the child keeps this event loop alive, unless the program unrefs it
+  stream?.unref?.(); // the child keeps this event loop alive, unless the program unrefs it
   child.once('exit', () => {
-    references?.ref?.();
+    stream?.ref?.();
     native.closeForkLine(line);
   });
   child.once('error', () => {
     if (child.pid === undefined) native.closeForkLine(line);
   });
-  expectLastWords(child, {
-    get cause() {
-      return cause;
-    },
-    get exitCode() {
-      return exitCode === FAILED && !hasToldError ? undefined : exitCode;
-    },
-    whenRead(then) {
-      if (isRead) {
-        then();
-        return;
-      }
-      const timer = new Timer(CLOSE_TIMEOUT_MS, read);
-      waiting.add(() => {
-        timer.clear();
-        then();
-      });
-    },
+  lastWords.set(child, (then) => {
+    const told = (): void =>
+      then({ cause, exitCode: exitCode === FAILED && !hasToldError ? undefined : exitCode });
+    if (isRead) {
+      told();
+      return;
+    }
+    const timer = new Timer(CLOSE_TIMEOUT_MS, read);
+    waiting.add(() => {
+      timer.clear();
+      told();
+    });
   });
 }

@@ -1,42 +1,11 @@
 /** Async tasks: registered asynchronous functions of this JavaScript thread. */
 
-import { enclosingTasks, innermostTask, runInTask } from '../../base/task-context.ts';
 import { FailedPreconditionError, SelfJoinError } from '../../errors/errors.ts';
 import type { ThreadKind } from '../../native/binding.ts';
 import { hold, release } from '../../native/native.ts';
 import type { Attachment } from '../attachment.ts';
+import { enclosingTasks, runInTask, runWritten } from './task-context.ts';
 import { registerUnstarted, Watch } from './watch.ts';
-
-/** What async tasks await, by the task's coordinator and id, as far as this package knows. */
-const awaited = new WeakMap<object, Map<number, () => string>>();
-
-/** Awaits `promise`. Meanwhile `diagnose()` says of the innermost task around that it awaits `what`. */
-export async function awaiting<T>(what: () => string, promise: Promise<T>): Promise<T> {
-  const task = innermostTask();
-  if (task === undefined) return await promise;
-  const { attachment, thread } = task;
-  const known = awaited.get(attachment) ?? new Map<number, () => string>();
-  awaited.set(attachment, known);
-  known.set(thread.id, what);
-  try {
-    return await promise;
-  } finally {
-    if (known.get(thread.id) === what) known.delete(thread.id);
-  }
-}
-
-/** What the task `id` awaits; undefined if that is not known. */
-export function awaitedBy(attachment: Attachment, id: number): string | undefined {
-  return awaited.get(attachment)?.get(id)?.();
-}
-
-/** The program's functions that run as tasks, loopers and hooks now, by coordinator and id. */
-const running = new WeakMap<Attachment, Map<number, unknown>>();
-
-/** The program's function that runs in this JavaScript thread as the registered thread `id`. */
-export function functionOf(attachment: Attachment, id: number): unknown {
-  return running.get(attachment)?.get(id);
-}
 
 /**
  * Runs `body`, which calls the program's function `written`, as an async task. Never rejects:
@@ -86,23 +55,6 @@ export async function runAtEnd(
 ): Promise<void> {
   const run = (): unknown => runInTask(attachment, { id, isOfEnd: true }, body);
   await runWritten(attachment, id, run, written);
-}
-
-/** Runs `body`. Meanwhile `diagnose()` says where `written` is, the program's function in it. */
-async function runWritten(
-  attachment: Attachment,
-  id: number,
-  body: () => unknown,
-  written: unknown,
-): Promise<void> {
-  const functions = running.get(attachment) ?? new Map<number, unknown>();
-  running.set(attachment, functions);
-  if (written !== undefined) functions.set(id, written);
-  try {
-    await body();
-  } finally {
-    functions.delete(id);
-  }
 }
 
 // A looper or a queue runner's thread: registered when it is made, started later, once.

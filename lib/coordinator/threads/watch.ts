@@ -12,38 +12,27 @@ import { fieldOf, isThenable } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
 import { THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
-import { drain } from '../../native/native.ts';
+import { binding, drain, onFirstUse } from '../../native/native.ts';
+import { decode, encode, restoreClass } from '../../record/encoded-error.ts';
 import type { Attachment } from '../attachment.ts';
 import { type RequestOptions, report } from '../requests.ts';
 import { isLinked, SAME_SIGNAL_MS } from '../signal-links.ts';
-import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 
 // What a child process says after its exit was seen, and before it counts as ended.
 
-interface LastWords {
+type LastWords = {
   /** The error that the child has died of, if it has said so. */
-  readonly cause: { value: unknown } | undefined;
+  cause: { value: unknown } | undefined;
   /**
    * The exit code that allstop has set in the child, by its own account: 128 + n for a signal, 1 for
    * errors. Undefined if it has set none, or if it was for errors of which the child has told none.
    */
-  readonly exitCode: number | undefined;
-  /** Calls `then` when all that the child has written was read. */
-  whenRead(then: () => void): void;
-}
+  exitCode: number | undefined;
+};
 
-const lastWords = new WeakMap<ChildProcess, LastWords>();
-
-export function expectLastWords(child: ChildProcess, words: LastWords): void {
-  lastWords.set(child, words);
-}
-
-/** Calls `then` when the child has no more to say; without words if it was not expected to speak. */
-function afterLastWords(child: ChildProcess, then: (words: LastWords | undefined) => void): void {
-  const words = lastWords.get(child);
-  if (words === undefined) then(undefined);
-  else words.whenRead(() => then(words));
-}
+/** Of children that may speak: calls `then` when all that the child has written was read. */
+export const lastWords: WeakMap<ChildProcess, (then: (words: LastWords) => void) => void> =
+  new WeakMap();
 
 export { type ThreadInfo, toThreadInfo } from '../../events/spine.ts';
 
@@ -281,6 +270,48 @@ function watchPromise(watch: Watch, promise: PromiseLike<unknown>): Watch {
   return watch;
 }
 
+// The error that a worker died of. Node's `error` event in the parent loses the class of the error, so
+// the worker's own thread encodes it before it dies.
+
+/**
+ * The errors of dying workers, by threadId. An entry stays until the worker has exited: several
+ * coordinators may watch the worker, and `takeUncaught` gives an error only once.
+ */
+const uncaught = new Map<number, { value: unknown }>();
+
+/**
+ * The error that a worker died of. `received`: the error of Node's event, used if the worker
+ * could not encode its own (a Worker that does not load the package).
+ */
+export function causeOfDeath(threadId: number, received: unknown): unknown {
+  let known = uncaught.get(threadId);
+  if (known === undefined) {
+    const bytes = binding().takeUncaught(threadId);
+    known = { value: bytes === null ? restoreClass(received) : decode(bytes).value };
+    uncaught.set(threadId, known);
+  }
+  return known.value;
+}
+
+/** Call it when a worker has exited: removes its entries from the tables by threadId. */
+export function forgetWorker(threadId: number): void {
+  binding().forgetSpawned(threadId);
+  uncaught.delete(threadId);
+}
+
+/** Whether the program handles uncaught errors in this thread, which then goes on. */
+export const handlesUncaught = (): boolean =>
+  process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback();
+
+// Node emits 'uncaughtExceptionMonitor' before the worker dies of the error. A listener does not
+// prevent the death.
+onFirstUse.push(() => {
+  if (workerThreads().isMainThread) return;
+  process.on('uncaughtExceptionMonitor', (error: unknown) => {
+    binding().noteUncaught(encode(error).bytes, !handlesUncaught());
+  });
+});
+
 /** The exit code of a worker after `terminate()`. */
 const TERMINATED = 1;
 /** The threadId of a Worker that has exited. */
@@ -374,11 +405,14 @@ function watchProcess(
     if (child.pid === undefined) watch.end(); // the child never started, so it emits no 'exit'
   });
   child.on('exit', (code, signal) => {
-    afterLastWords(child, (words) => {
+    const ended = (words?: LastWords): void => {
       const isLate = words?.cause !== undefined || watch.stopWasRequested;
       if (isLate || linkedSignal(code, signal) === undefined) onExit(code, signal, words);
       else afterStop(attachment, () => onExit(code, signal, words, true));
-    });
+    };
+    const listenTo = lastWords.get(child);
+    if (listenTo === undefined) ended();
+    else listenTo(ended);
   });
   return watch;
 }

@@ -2,6 +2,7 @@
 
 import { turn } from '../../base/timer.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
+import { hold } from '../../native/native.ts';
 import { type Attachment, attachmentOf } from '../attachment.ts';
 import { Coordinator } from '../coordinator.ts';
 
@@ -11,13 +12,6 @@ export const onlyForOwnWorkers = (): Error =>
     "'allstop/worker' runs only in workers that the package starts: do not import it. A bundler takes it as an entry point, by the name 'allstop-worker'",
   );
 
-/** The coordinator that this worker was started with. */
-export function ownCoordinator(): { coord: Coordinator; attachment: Attachment } {
-  const coord = Coordinator.current();
-  if (coord === undefined) throw onlyForOwnWorkers();
-  return { coord, attachment: attachmentOf(coord) };
-}
-
 type Exports = { default?: ((...args: unknown[]) => unknown) | { default?: unknown } | null };
 
 /**
@@ -26,10 +20,7 @@ type Exports = { default?: ((...args: unknown[]) => unknown) | { default?: unkno
  *
  * @throws (rejects) TypeError (`ERR_INVALID_ARG_TYPE`): the default export is not a function
  */
-export async function defaultOf(
-  module: string,
-  title: string,
-): Promise<(...args: unknown[]) => unknown> {
+async function defaultOf(module: string, title: string): Promise<(...args: unknown[]) => unknown> {
   const imported: Exports = await import(/* webpackIgnore: true */ /* @vite-ignore */ module);
   // For a module compiled to CommonJS, `default` is the object of all its exports.
   const { default: all } = imported;
@@ -53,10 +44,25 @@ function sent(stream: NodeJS.WriteStream): Promise<void> {
 }
 
 /**
- * Ends this worker: a thread ends when its function has, whatever its module has left open. What it
- * has written is whole, and a rejection that nobody handles ends it with that error.
+ * Calls `run` with the module's default export and this worker's own coordinator. Then the worker ends,
+ * as a thread does with its function, whatever its module has left open. What it has written is whole,
+ * and a rejection that nobody handles ends it with that error.
  */
-export async function endWorker(): Promise<void> {
+export async function runModule(
+  module: string,
+  title: string,
+  run: (
+    target: (...args: unknown[]) => unknown,
+    attachment: Attachment,
+    coord: Coordinator,
+  ) => Promise<void>,
+): Promise<void> {
+  // First: as of here an uncaught error of this Worker reaches the coordinator with all its fields.
+  const coord = Coordinator.current();
+  if (coord === undefined) throw onlyForOwnWorkers();
+  const target = await defaultOf(module, title);
+  hold(); // a run may await something that does not keep the event loop alive
+  await run(target, attachmentOf(coord), coord);
   await turn();
   await Promise.all([sent(process.stdout), sent(process.stderr)]);
   process.exit();

@@ -3,15 +3,9 @@
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { WorkerOptions as NodeWorkerOptions, Worker } from 'node:worker_threads';
-import {
-  type Checks,
-  checkBoolean,
-  checkOptions,
-  nameOf,
-  unchecked,
-} from '../../base/arguments.ts';
+import { type Checks, checkBoolean, checkOptions, nameOf, ofNode } from '../../base/arguments.ts';
 import { workerThreads } from '../../base/builtins.ts';
-import { moduleFileOrPath } from '../../base/module-file.ts';
+import { moduleFile, moduleFileOrPath } from '../../base/module-file.ts';
 import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { besideThis, look, ownFolders, packageFolder } from '../../native/binary/package-files.ts';
@@ -99,23 +93,10 @@ export type CoordinatorSpawnOptions = NodeWorkerOptions & {
 };
 
 /** Of Node's Worker, and `type` and `credentials` of the browsers' one, which Node ignores. */
-/** Node checks its own. */
 const WORKER_OPTIONS: Checks = {
   daemon: checkBoolean,
-  argv: unchecked,
-  env: unchecked,
-  eval: unchecked,
-  execArgv: unchecked,
-  stdin: unchecked,
-  stdout: unchecked,
-  stderr: unchecked,
-  workerData: unchecked,
-  trackUnmanagedFds: unchecked,
-  transferList: unchecked,
-  resourceLimits: unchecked,
-  name: unchecked,
-  type: unchecked,
-  credentials: unchecked,
+  ...ofNode('argv env eval execArgv stdin stdout stderr workerData trackUnmanagedFds transferList'),
+  ...ofNode('resourceLimits name type credentials'),
 };
 
 /** Starts a Worker and registers it. */
@@ -133,15 +114,28 @@ export function spawn(
   );
 }
 
-/** Starts a Worker as the thread that `watch` has registered. Resolves when it has exited. */
-export function runInWorker(
+/** The `workerData` of a Worker that runs a module of the program. */
+export type WorkOfModule = {
+  module: string;
+  /** The generation of the coordinator at the start: a later one means that a stop has happened. */
+  since: number;
+};
+
+/**
+ * Starts a Worker, which does `work` with `module`, as the thread that `watch` has registered, unless a
+ * stop was requested. Resolves when the Worker has exited.
+ */
+export async function runInWorker<W extends WorkOfModule>(
   attachment: Attachment,
   watch: Watch,
-  url: URL,
-  options: NodeWorkerOptions,
+  module: URL,
+  work: Omit<W, keyof WorkOfModule>,
 ): Promise<void> {
-  return new Promise((resolve) => {
-    startWorker(attachment, url, options, (worker) => {
+  if (watch.stopWasRequested) return;
+  const { name, generation: since } = watch;
+  const workerData = { ...work, module: moduleFile(module).href, since };
+  await new Promise<void>((resolve) => {
+    startWorker(attachment, workerEntry(), { name, workerData }, (worker) => {
       watch.start(worker.threadId);
       followWorker(watch, worker, resolve);
     });

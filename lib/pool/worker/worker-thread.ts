@@ -4,7 +4,7 @@ import nodeModule from 'node:module';
 import workerThreads, { parentPort } from 'node:worker_threads';
 import { shown } from '../../base/thrown-value.ts';
 import { Coordinator } from '../../coordinator/coordinator.ts';
-import { handlesUncaught } from '../../coordinator/threads/causes-of-death.ts';
+import { handlesUncaught } from '../../coordinator/threads/watch.ts';
 import { onlyForOwnWorkers } from '../../coordinator/threads/worker-module.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { addLasting } from './lasting-listeners.ts';

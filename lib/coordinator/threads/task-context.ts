@@ -2,7 +2,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-export type Task = {
+type Task = {
   /** The Attachment of the task's coordinator. */
   attachment: object;
   thread: {
@@ -18,7 +18,7 @@ const currentTask: AsyncLocalStorage<Task | undefined> = new AsyncLocalStorage()
 let running = 0;
 
 /** The innermost task that the caller runs in. */
-export function innermostTask(): Task | undefined {
+function innermostTask(): Task | undefined {
   return running === 0 ? undefined : currentTask.getStore();
 }
 
@@ -66,4 +66,51 @@ export function enclosingHooks(attachment: object): number[] {
  */
 export function outsideTasks<T>(body: () => T): T {
   return innermostTask() === undefined ? body() : currentTask.run(undefined, body);
+}
+
+// What async tasks, loopers and hooks do now, for `diagnose()`: they have no stack.
+
+type Doing = {
+  /** The program's function that runs; undefined if that is not known. */
+  readonly written: unknown;
+  /** What it awaits, as far as this package knows. */
+  awaits: (() => string) | undefined;
+};
+
+/** By coordinator and id. */
+const doings = new WeakMap<object, Map<number, Doing>>();
+
+/** What the registered thread `id` does in this JavaScript thread. */
+export function doingOf(attachment: object, id: number): Doing | undefined {
+  return doings.get(attachment)?.get(id);
+}
+
+/** Runs `body`, which calls the program's function `written`, as the registered thread `id`. */
+export async function runWritten(
+  attachment: object,
+  id: number,
+  body: () => unknown,
+  written: unknown,
+): Promise<void> {
+  const here = doings.get(attachment) ?? new Map<number, Doing>();
+  doings.set(attachment, here);
+  here.set(id, { written, awaits: undefined });
+  try {
+    await body();
+  } finally {
+    here.delete(id);
+  }
+}
+
+/** Awaits `promise`. Meanwhile `diagnose()` says of the innermost task around that it awaits `what`. */
+export async function awaiting<T>(what: () => string, promise: Promise<T>): Promise<T> {
+  const task = innermostTask();
+  const doing = task && doingOf(task.attachment, task.thread.id);
+  if (doing === undefined) return await promise;
+  doing.awaits = what;
+  try {
+    return await promise;
+  } finally {
+    if (doing.awaits === what) doing.awaits = undefined;
+  }
 }
