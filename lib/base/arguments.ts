@@ -1,7 +1,7 @@
 /** Checks of arguments, with the error classes, codes and wording of Node's own checks. */
 
 import { inspect } from 'node:util';
-import { fieldOf } from './thrown-value.ts';
+import { attempt, fieldOf } from './thrown-value.ts';
 
 function received(value: unknown): string {
   if (value === null || value === undefined) return `Received ${value}`;
@@ -27,12 +27,8 @@ export function invalidType(
   value: unknown,
   remedy?: string,
 ): TypeError {
-  let got: string;
-  try {
-    got = received(value);
-  } catch {
-    got = `Received a value of type ${typeof value}`; // a proxy's trap threw
-  }
+  // A proxy's trap may throw.
+  const got = attempt(() => received(value)) ?? `Received a value of type ${typeof value}`;
   return wrongType(name, expected, got, remedy);
 }
 
@@ -180,15 +176,13 @@ function namesGiven(value: object, checks: Checks, where: string): readonly stri
   const known = Object.keys(checks);
   knownOptions(value, known, where);
   const given = known.filter((name) => name in value && !isOfAllObjects(value, name));
-  if (given.length === 0 && Symbol.toStringTag in value) throw notOptions(value, known, where);
+  // An instance of a class of the platform in the place of options: a signal, a Map.
+  if (given.length === 0 && Symbol.toStringTag in value) {
+    const isMeant = isSignal(value) && known.includes('signal');
+    const remedy = isMeant ? 'pass it as { signal }' : undefined;
+    throw invalidType(where, 'an object with options', value, remedy);
+  }
   return given;
-}
-
-/** For an instance of a class of the platform in the place of options: a signal, a Map. */
-function notOptions(value: object, known: readonly string[], where: string): TypeError {
-  const isMeant = isSignal(value) && known.includes('signal');
-  const remedy = isMeant ? 'pass it as { signal }' : undefined;
-  return invalidType(where, 'an object with options', value, remedy);
 }
 
 /** @returns undefined if it inherits from the program, or is a proxy whose trap throws */
@@ -216,7 +210,8 @@ function isOfAllObjects(given: object, name: string): boolean {
  * and lists them all
  */
 export function knownOptions(options: object, known: readonly string[], where: string): void {
-  for (const name of namesOf(options)) {
+  // A proxy's trap that throws throws also when the options are read.
+  for (const name of attempt(() => Object.keys(options)) ?? []) {
     if (known.includes(name)) continue;
     const near = nearest(name, known);
     const question = near === undefined ? '' : ` Did you mean '${near}'?`;
@@ -224,14 +219,6 @@ export function knownOptions(options: object, known: readonly string[], where: s
     throw invalidValue(
       `There is no option "${where}.${name}".${question} The options are ${listed}`,
     );
-  }
-}
-
-function namesOf(options: object): string[] {
-  try {
-    return Object.keys(options);
-  } catch {
-    return []; // a proxy's trap threw: reading the options will throw, too
   }
 }
 

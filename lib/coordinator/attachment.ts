@@ -4,25 +4,18 @@
  * handed out may still abort. The doorbell calls `check` when the state has changed.
  */
 
+import { allowManyListeners, isHeard, onNextUse } from '../base/abort.ts';
 import { invalidType } from '../base/arguments.ts';
-import { isObject } from '../base/thrown-value.ts';
+import { attempt, isObject } from '../base/thrown-value.ts';
 import { setImmediate } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import { type Teller, watch } from '../events/channels.ts';
 import { logNativeStop } from '../events/spine.ts';
-import type { NativeAttachment } from '../native/binding.ts';
-import {
-  binding,
-  drain,
-  forget,
-  hoistsReads,
-  listen,
-  listenWeakly,
-  unlisten,
-} from '../native/native.ts';
+import { type NativeAttachment, type NativeStop, STOP_KINDS } from '../native/binding.ts';
+import { binding, drain, forget, hoistsReads, listen, unlisten } from '../native/native.ts';
+import { abortReason, asEcho } from '../record/error-identity.ts';
 import { ErrorsHere } from '../record/stop-record.ts';
-import { isHeard, onNextUse, StopSignal } from './stop-signal.ts';
-import type { ShownWorker } from './threads/busy-workers.ts';
+import { outsideTasks } from './threads/task-context.ts';
 
 /**
  * What a listener hears of: 'wait' and 'stop' of each stop, first and last; 'signal' of each stop,
@@ -50,6 +43,27 @@ type Keeper = 'coordinator' | 'itself' | 'signal';
 
 /** The hooks of this thread, as `Hooks` of hooks.ts. */
 type HooksHere = { readonly size: number; readonly isServing: boolean; serve(): void };
+
+/** A function that a worker of this process runs. */
+export type BusyWorker = {
+  /** "worker:0 (thread 5) runs 'resize'" */
+  text: string;
+  startedAt: Date;
+  /** Of the process that it runs in. */
+  pid: number;
+  /** Undefined: it runs in another process, in its main thread. */
+  threadId: number | undefined;
+};
+
+/** For `explain()`: a worker that this thread has started, or what brings calls to workers elsewhere. */
+export type ShownWorker = {
+  /** The worker, and what it runs. */
+  describe?(): string | string[];
+  /** Which calls wait, and for what; which functions fail. */
+  work?(): string[];
+  /** What it runs; left out by a worker of another machine. */
+  busy?(): BusyWorker[];
+};
 
 /** Those that keep themselves. */
 const abandoned = new Set<Attachment>();
@@ -255,14 +269,14 @@ export class Attachment {
     if (this.#hearing === 'deaf') this.#seen = native.setInterested(true) | 0; // the mirror has 32 bits
     if (hearing === this.#hearing) return;
     if (hearing === 'keen') listen(this.#token, this);
-    else listenWeakly(this.#token, this.ref);
+    else listen(this.#token, this.ref);
     this.#hearing = hearing; // last: a stack overflow may throw above
   }
 
   /** Of a deaf attachment. */
   #listenToEvents(): void {
     if (this.#teller === undefined) unlisten(this.#token);
-    else listenWeakly(this.#token, this.ref);
+    else listen(this.#token, this.ref);
   }
 
   /**
@@ -333,6 +347,115 @@ export class Attachment {
       this.#keepBy('itself');
       sweepSoon();
     });
+  }
+}
+
+// Captured on import, so that a fake that a test installs later does not affect the package.
+const Controller = globalThis.AbortController;
+
+type State =
+  | { phase: 'none' }
+  | { phase: 'live'; controller: AbortController }
+  /** `generation`: of the stop that has aborted it. A later stop needs a new signal. */
+  | { phase: 'aborted'; controller: AbortController; generation: number };
+
+/** The AbortSignal of one coordinator in this JavaScript thread. */
+class StopSignal {
+  readonly #attachment: Attachment;
+  #state: State = { phase: 'none' };
+  /** Whether the program has it: then its reason gives the program the error. */
+  #isGiven = false;
+  #unlisten: (() => unknown) | undefined;
+
+  constructor(attachment: Attachment) {
+    this.#attachment = attachment;
+  }
+
+  /** The signal, if there is one that has not aborted. */
+  get live(): AbortSignal | undefined {
+    return this.#state.phase === 'live' ? this.#state.controller.signal : undefined;
+  }
+
+  /**
+   * `isGiven`: whether the program gets it, not only the package. From then on the program is given
+   * the error of a stop with the signal's reason.
+   */
+  read(isGiven: boolean): AbortSignal {
+    if (isGiven) this.#isGiven = true;
+    const { native } = this.#attachment;
+    this.#attachment.check();
+    if (this.#state.phase !== 'live') {
+      // Before `stop` is read: a stop that comes after the reading rings.
+      this.#unlisten = this.#attachment.listen('signal', () => this.#onStop());
+      native.takeUnseen(); // drops a stop from before there was a signal
+    }
+    try {
+      const stop = native.stop();
+      const controller = this.#controllerFor(stop);
+      if (stop !== null) this.#abort(stop);
+      return controller.signal;
+    } finally {
+      if (this.#isOver()) this.#unlisten?.();
+    }
+  }
+
+  #isOver(): boolean {
+    return this.#state.phase !== 'live';
+  }
+
+  #controllerFor(stop: NativeStop | null): AbortController {
+    const state = this.#state;
+    if (state.phase === 'live') return state.controller;
+    if (state.phase === 'aborted' && stop?.generation === state.generation) return state.controller;
+    const controller = new Controller();
+    allowManyListeners(controller.signal);
+    this.#attachment.native.bindSignal(controller.signal);
+    this.#state = { phase: 'live', controller };
+    return controller;
+  }
+
+  #onStop(): void {
+    if (this.#state.phase !== 'live') return;
+    const stop = this.#attachment.native.takeUnseen() ?? this.#attachment.native.stop();
+    if (stop !== null) this.#abort(stop);
+  }
+
+  #abort(stop: NativeStop): void {
+    if (this.#state.phase !== 'live') return;
+    const { controller } = this.#state;
+    this.#state = { phase: 'aborted', controller, generation: stop.generation };
+    if (stop.error !== null && this.#isGiven) this.#attachment.errors.give(stop.error); // with the reason
+    const reason = this.#reasonOf(stop);
+    attempt(() => outsideTasks(() => controller.abort(reason))); // throws if the signal is frozen
+    // A listener may have cleared the stop, and read a signal that is live.
+    if (this.#isOver()) this.#unlisten?.();
+  }
+
+  #reasonOf(stop: NativeStop): unknown {
+    const error = stop.error === null ? undefined : this.#attachment.errors.of(stop.error).value;
+    if (STOP_KINDS[stop.kind] === 'error' && error !== undefined) return error;
+    return this.#abortReason(stop.id, error);
+  }
+
+  #abortReason(stopId: string, cause?: unknown): Error {
+    const { name } = this.#attachment.native;
+    return abortReason(`The coordinator '${name}' was stopped`, stopId, cause);
+  }
+
+  /**
+   * Marks `error`, the rejection of a wait that the stop has interrupted, as an echo of the
+   * stop, which may have been cleared since. Its `cause` becomes the reason of the signal.
+   */
+  interrupted(error: Error): Error {
+    const { native } = this.#attachment;
+    const stop = native.stop();
+    const id = stop?.id ?? native.pastStopId();
+    if (id === '') return error;
+    if (stop === null) return asEcho(error, id, this.#abortReason(id));
+    const signal = this.read(false); // now, so that a signal exists, which must have this reason later
+    const state = this.#state;
+    const isKnown = state.phase === 'aborted' && state.generation === stop.generation;
+    return asEcho(error, id, isKnown ? signal.reason : this.#reasonOf(stop));
   }
 }
 

@@ -9,7 +9,7 @@ import { callDeferred } from './hooks.ts';
 import { joinLast, refuseSelfJoin, untilIdle } from './join.ts';
 import { stopsOnUncaught } from './links.ts';
 import { report, requestPlainStop } from './requests.ts';
-import { bodyRuns } from './threads/busy-workers.ts';
+import { bodies, tellBusyWorkers, updateBusyWorkers } from './threads/busy-workers.ts';
 import { failWith, PATIENCE_MS } from './unseen-errors.ts';
 
 /** The first line of the stack of the stop that `run` requests itself: `via` is 'call' (StopRequester). */
@@ -96,13 +96,21 @@ async function untilReturned<T>(
   attachment: Attachment,
   body: () => T | PromiseLike<T>,
 ): Promise<T> {
-  const end = bodyRuns(attachment);
-  bodyBegins(attachment);
+  const unlisten = attachment.listen('stop', () => tellBusyWorkers(attachment));
+  if (bodies.size === 0 && workerThreads().isMainThread) {
+    process.on('beforeExit', onIdle).on('exit', tellOfLostBodies);
+  }
+  bodies.set(attachment, new Date());
   try {
     return await body();
   } finally {
-    bodyEnds(attachment);
-    end();
+    unlisten();
+    bodies.delete(attachment);
+    if (bodies.size === 0) {
+      process.off('beforeExit', onIdle).off('exit', tellOfLostBodies);
+      isIdle = false;
+    }
+    updateBusyWorkers(attachment);
   }
 }
 
@@ -110,27 +118,13 @@ async function untilReturned<T>(
 //
 // The event loop has nothing left to do, so nobody settles the promise that the body awaits. The
 // process then ends without a word of its own, with Node's exit code 13 (or 0, if nobody awaits `run`).
-
-/** Those whose function has not returned. */
-const running = new Set<Attachment>();
+// (The end of a worker is not the end of the process.)
 
 /** Whether the event loop has had nothing to do: not so in `process.exit()`. */
 let isIdle = false;
 
-function bodyBegins(attachment: Attachment): void {
-  if (!workerThreads().isMainThread) return; // the end of a worker is not the end of the process
-  if (running.size === 0) process.on('beforeExit', onIdle).on('exit', tellOfLostBodies);
-  running.add(attachment);
-}
-
-function bodyEnds(attachment: Attachment): void {
-  if (!running.delete(attachment) || running.size > 0) return;
-  process.off('beforeExit', onIdle).off('exit', tellOfLostBodies);
-  isIdle = false;
-}
-
 /** Those that were asked to return. Without a stop the end of the process is left to Node. */
-const lost = (): Attachment[] => [...running].filter((attachment) => attachment.shouldStop());
+const lost = (): Attachment[] => [...bodies.keys()].filter((attachment) => attachment.shouldStop());
 
 /** Another listener of 'beforeExit' may go on, so that nothing is said yet. */
 function onIdle(): void {

@@ -4,6 +4,7 @@
  */
 
 import { type Channel, channel } from 'node:diagnostics_channel';
+import { define } from '../base/thrown-value.ts';
 import { setImmediate } from '../base/timer.ts';
 import type { StopRecord } from '../record/stop-record.ts';
 import {
@@ -69,16 +70,13 @@ function onSubscribe(then: () => void): void {
   for (const each of CHANNELS) {
     // Another copy of the package in this thread has been here before: it has to hear, too.
     const other = Object.hasOwn(each, 'subscribe') ? each.subscribe : undefined;
-    Object.defineProperty(each, 'subscribe', {
-      configurable: true,
-      writable: true,
-      value(this: Channel, listener: (message: unknown, name: string | symbol) => void): void {
-        // The prototype changes with the first subscriber: Node's own `subscribe` is looked up now.
-        const prototype: Channel = Object.getPrototypeOf(this);
-        (other ?? prototype.subscribe).call(this, listener);
-        then();
-      },
-    });
+    function subscribe(this: Channel, listener: Parameters<Channel['subscribe']>[0]): void {
+      // The prototype changes with the first subscriber: Node's own `subscribe` is looked up now.
+      const prototype: Channel = Object.getPrototypeOf(this);
+      (other ?? prototype.subscribe).call(this, listener);
+      then();
+    }
+    define(each, 'subscribe', subscribe, false);
   }
   if (isSubscribed()) then();
 }

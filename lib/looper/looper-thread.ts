@@ -120,8 +120,8 @@ export class LooperThread {
   static {
     showAs(LooperThread.prototype, (looper) => {
       const { intervalMs } = looper.#times;
-      const { watch, state } = looper.#thread;
-      return { name: watch.name, facts: [rhythm(intervalMs), state] };
+      const { name, state } = looper.#thread;
+      return { name, facts: [rhythm(intervalMs), state] };
     });
   }
 
@@ -218,7 +218,7 @@ export class LooperThread {
     this.#refuseUrl(this.#target);
     const written = this.#runsItself ? this.runLoop : this.#target;
     // Not one task from the first run to the stop: on Node 20 a task makes each `await` slower.
-    this.#thread.start(() => this.#run(), written instanceof URL ? undefined : written, false);
+    this.#thread.run(() => this.#run(), written instanceof URL ? undefined : written, false);
     return this;
   }
 
@@ -256,20 +256,19 @@ export class LooperThread {
       await (this.#target instanceof URL ? this.#loopInWorker(this.#target) : this.#loopHere());
     } catch (error) {
       // Before stopLoop, so that the other threads stop without waiting for stopLoop.
-      this.#thread.watch.fail(error, { via: 'exception' });
+      this.#thread.fail(error, { via: 'exception' });
     }
     await this.#thread.within(() => this.stopLoop());
   }
 
   #loopHere(): Promise<void> {
-    const { attachment, watch } = this.#thread;
+    const { attachment, generation } = this.#thread;
     const run = (): Promise<void> => this.#thread.within(() => this.runLoop());
-    return loop(attachment, watch.generation, this.#times, run);
+    return loop(attachment, generation, this.#times, run);
   }
 
   #loopInWorker(target: URL): Promise<void> {
-    const { attachment, watch } = this.#thread;
     const work = { kind: 'looper', name: this.name, args: this.#args, times: this.#times } as const;
-    return runInWorker<LooperWork>(attachment, watch, target, work);
+    return runInWorker<LooperWork>(this.#thread, target, work);
   }
 }

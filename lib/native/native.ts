@@ -140,15 +140,10 @@ export function drain(): void {
 }
 
 /**
- * From now on `listener.check()` is called when the state behind `token` changes. Keeps
- * `listener` alive until `unlisten`.
+ * From now on `listener.check()` is called when the state behind `token` changes. Keeps `listener`
+ * alive until `unlisten`; of a WeakRef does not: call `forget` when the listener was collected.
  */
-export function listen(token: number, listener: Listener): void {
-  listeners.set(token, listener);
-}
-
-/** As `listen`, but does not keep the listener alive: call `forget` when it was collected. */
-export function listenWeakly(token: number, listener: WeakRef<Listener>): void {
+export function listen(token: number, listener: Listener | WeakRef<Listener>): void {
   listeners.set(token, listener);
 }
 

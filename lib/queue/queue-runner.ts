@@ -94,7 +94,7 @@ class RunnerThread implements QueueRunnerThread {
   }
 
   start(): this {
-    this.#thread.start(() => this.#body(this.#thread));
+    this.#thread.run(() => this.#body(this.#thread));
     return this;
   }
 
@@ -258,10 +258,10 @@ export class QueueRunner {
       if (op instanceof URL) await this.#runInWorker(thread, op, opName, coord);
       else {
         const call = (): unknown => op(this.#queue, coord);
-        await runOp(call, () => thread.watch.stopWasRequested, this.#queueClosedTypes);
+        await runOp(call, () => thread.stopWasRequested, this.#queueClosedTypes);
       }
     } catch (error) {
-      thread.watch.fail(error, { via: 'exception' });
+      thread.fail(error, { via: 'exception' });
     }
     const { attachment } = thread;
     const error = coord === undefined ? attachment.native.stop()?.error : undefined;
@@ -278,12 +278,12 @@ export class QueueRunner {
   }
 
   #runInWorker(
-    { attachment, watch }: OwnThread,
+    thread: OwnThread,
     op: URL,
     opName: string,
     coord: Coordinator | undefined,
   ): Promise<void> {
-    return runInWorker<QueueRunnerWork>(attachment, watch, op, {
+    return runInWorker<QueueRunnerWork>(thread, op, {
       kind: 'queue-runner',
       title: `the op '${opName}' of the QueueRunner '${this.name}'`,
       queue: this.#queue.handle,
@@ -292,11 +292,11 @@ export class QueueRunner {
     });
   }
 
-  async #closeOnStop({ attachment, watch }: OwnThread, allEnded: AbortSignal): Promise<void> {
-    const { generation } = watch;
+  async #closeOnStop(thread: OwnThread, allEnded: AbortSignal): Promise<void> {
+    const { attachment, generation } = thread;
     const stopped = waitForStop(attachment, Number.POSITIVE_INFINITY, allEnded, generation);
     await stopped.catch(() => {}); // the last op has ended, maybe since it saw the stop first
-    if (!watch.stopWasRequested) return;
+    if (!thread.stopWasRequested) return;
     try {
       await this.#cancelOp(this.#queue);
     } catch {} // ignored, as in TensorFlow

@@ -4,55 +4,18 @@
  * JavaScript.
  */
 
-import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
+import type { Attachment, ShownWorker } from '../attachment.ts';
 
-/** A function that a worker of this process runs. */
-export type BusyWorker = {
-  /** "worker:0 (thread 5) runs 'resize'" */
-  text: string;
-  startedAt: Date;
-  /** Of the process that it runs in. */
-  pid: number;
-  /** Undefined: it runs in another process, in its main thread. */
-  threadId: number | undefined;
-};
-
-/** For `explain()`: a worker that this thread has started, or what brings calls to workers elsewhere. */
-export type ShownWorker = {
-  /** The worker, and what it runs. */
-  describe?(): string | string[];
-  /** Which calls wait, and for what; which functions fail. */
-  work?(): string[];
-  /** What it runs; left out by a worker of another machine. */
-  busy?(): BusyWorker[];
-};
-
-/** Of an Attachment. */
-type Employer = {
-  readonly workers: Map<object, ShownWorker>;
-  readonly native: Pick<NativeAttachment, 'setBusyWorkers'>;
-  listen(cause: 'stop', listener: () => void): () => boolean;
-};
+export type { ShownWorker };
 
 /** The attachments of which something still ran when they were last told. */
-const told = new WeakSet<Employer>();
+const told = new WeakSet<Attachment>();
 /** Since when the body of `Coordinator.run` runs. */
-const bodies = new WeakMap<Employer, Date>();
-
-/** The body of `Coordinator.run` begins. @returns a function to call when it has returned */
-export function bodyRuns(attachment: Employer): () => void {
-  bodies.set(attachment, new Date());
-  const unlisten = attachment.listen('stop', () => tellBusyWorkers(attachment));
-  return () => {
-    unlisten();
-    bodies.delete(attachment);
-    updateBusyWorkers(attachment);
-  };
-}
+export const bodies: Map<Attachment, Date> = new Map();
 
 /** Has `attachment` show the workers of `pool`, too. @returns what ends it */
-export function showWorkersOf(pool: Employer, attachment: Employer): () => void {
+export function showWorkersOf(pool: Attachment, attachment: Attachment): () => void {
   const all = (): ShownWorker[] => [...pool.workers.values()];
   attachment.workers.set(pool, {
     describe: () => all().flatMap((worker) => worker.describe?.() ?? []),
@@ -67,7 +30,7 @@ function ageOf(start: Date): number {
 }
 
 /** Called at the stop; for a pool, also at the stop that closes it, and when its drain is over. */
-export function tellBusyWorkers(attachment: Employer): void {
+export function tellBusyWorkers(attachment: Attachment): void {
   const busy = Array.from(attachment.workers.values(), (worker) => worker.busy?.() ?? []).flat();
   const numbers = busy.flatMap(({ startedAt, pid, threadId }) => [
     ageOf(startedAt),
@@ -85,6 +48,6 @@ export function tellBusyWorkers(attachment: Employer): void {
 }
 
 /** Called when a function has ended, or a worker, or the body of `Coordinator.run`. */
-export function updateBusyWorkers(attachment: Employer): void {
+export function updateBusyWorkers(attachment: Attachment): void {
   if (told.has(attachment)) tellBusyWorkers(attachment);
 }

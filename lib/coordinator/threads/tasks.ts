@@ -5,7 +5,7 @@ import type { ThreadKind } from '../../native/binding.ts';
 import { hold, release } from '../../native/native.ts';
 import type { Attachment } from '../attachment.ts';
 import { enclosingTasks, runInTask, runWritten } from './task-context.ts';
-import { registerUnstarted, Watch } from './watch.ts';
+import { Watch, watchesOf } from './watch.ts';
 
 /**
  * Runs `body`, which calls the program's function `written`, as an async task. Never rejects:
@@ -18,7 +18,7 @@ export function runTask(
   daemon: boolean | undefined,
   written: unknown,
 ): Promise<void> {
-  return runAs(attachment, new Watch(attachment, 'task', name, { daemon }), body, written);
+  return runAs(new Watch(attachment, 'task', name, { daemon }), body, written);
 }
 
 /**
@@ -26,16 +26,15 @@ export function runTask(
  * rejects: errors go to the coordinator. `isTask`: false for a body that itself calls `runInTask`
  * for what it calls of the program.
  */
-export async function runAs(
-  attachment: Attachment,
+async function runAs(
   watch: Watch,
   body: () => unknown,
-  written?: unknown,
+  written: unknown,
   isTask = true,
 ): Promise<void> {
   try {
-    const run = (): unknown => (isTask ? runInTask(attachment, watch, body) : body());
-    await runWritten(attachment, watch.id, run, written);
+    const run = (): unknown => (isTask ? runInTask(watch.attachment, watch, body) : body());
+    await runWritten(watch.attachment, watch.id, run, written);
   } catch (error) {
     watch.fail(error, { via: 'exception' });
   } finally {
@@ -47,22 +46,18 @@ export async function runAs(
  * Runs `body` as the hook or deferred function `thread`: a join that `body` calls would wait for
  * itself.
  */
-export async function runAtEnd(
+export function runAtEnd(
   attachment: Attachment,
   { id }: { readonly id: number },
   body: () => unknown,
   written: unknown,
 ): Promise<void> {
   const run = (): unknown => runInTask(attachment, { id, isOfEnd: true }, body);
-  await runWritten(attachment, id, run, written);
+  return runWritten(attachment, id, run, written);
 }
 
-// A looper or a queue runner's thread: registered when it is made, started later, once.
-
-export class OwnThread {
-  readonly attachment: Attachment;
-  readonly watch: Watch;
-  readonly #kind: ThreadKind;
+/** The thread of a looper or a queue runner: registered when it is made, started later, once. */
+export class OwnThread extends Watch {
   #ended: Promise<void> = Promise.resolve();
 
   /** `owner`: the program's object for this thread, which the program may pass to `join`. */
@@ -73,51 +68,45 @@ export class OwnThread {
     name: string,
     daemon?: boolean,
   ) {
-    this.attachment = attachment;
-    this.#kind = kind;
-    this.watch = registerUnstarted(attachment, owner, kind, name, daemon);
+    super(attachment, kind, name, { started: false, daemon });
+    watchesOf(attachment).set(owner, this); // `join` does not register it a second time
   }
 
   get alive(): boolean {
-    return this.watch.started && !this.watch.ended;
-  }
-
-  get state(): 'not started' | 'running' | 'ended' {
-    if (this.watch.ended) return 'ended';
-    return this.watch.started ? 'running' : 'not started';
+    return this.state === 'running';
   }
 
   /** @throws FailedPreconditionError */
   refuseSecondStart(): void {
-    if (!this.watch.started) return;
-    const thread = this.#kind === 'looper' ? 'LooperThread' : 'thread';
+    if (this.state === 'not started') return;
+    const thread = this.kind === 'looper' ? 'LooperThread' : 'thread';
     throw new FailedPreconditionError(
-      `The ${thread} '${this.watch.name}' can be started only once: make a new one`,
+      `The ${thread} '${this.name}' can be started only once: make a new one`,
     );
   }
 
   /**
-   * Runs `body`, which calls the program's function `written`, if that is given. Until `body` has
-   * ended, the event loop stays alive and joins wait. `isTask`: false for a body that itself calls
+   * Starts: runs `body`, which calls the program's function `written`, if that is given. Until `body`
+   * has ended, the event loop stays alive and joins wait. `isTask`: false for a body that itself calls
    * `within` for what it calls of the program.
    */
-  start(body: () => Promise<void>, written?: unknown, isTask = true): void {
+  run(body: () => Promise<void>, written?: unknown, isTask = true): void {
     this.refuseSecondStart();
-    this.watch.start();
+    this.start();
     hold();
-    this.#ended = runAs(this.attachment, this.watch, body, written, isTask).then(release);
+    this.#ended = runAs(this, body, written, isTask).then(release);
   }
 
   /** Calls `body` as code of this thread: a join in it would wait for itself. */
   within(body: () => unknown): Promise<void> {
-    return runInTask(this.attachment, this.watch, body);
+    return runInTask(this.attachment, this, body);
   }
 
   /** Rejects only with SelfJoinError: an error of `body` goes to the coordinator. */
   async join(): Promise<void> {
-    if (this.alive && enclosingTasks(this.attachment).includes(this.watch.id)) {
+    if (this.alive && enclosingTasks(this.attachment).includes(this.id)) {
       throw new SelfJoinError(
-        `The thread '${this.watch.name}' called its own join(), which would wait for itself`,
+        `The thread '${this.name}' called its own join(), which would wait for itself`,
       );
     }
     await this.#ended;

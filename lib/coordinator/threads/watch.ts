@@ -52,15 +52,14 @@ type WatchOptions = {
 
 /** One registered thread of one coordinator, and its state. */
 export class Watch {
-  readonly #attachment: Attachment;
-  readonly #kind: ThreadKind;
+  readonly attachment: Attachment;
+  readonly kind: ThreadKind;
   readonly name: string;
   #threadId: number | undefined;
   #generation: number;
   #id: number;
   readonly #daemon: boolean | undefined;
-  #started: boolean;
-  #ended = false;
+  #state: 'not started' | 'running' | 'ended';
 
   /** With `started: false` no join waits for the thread until `start` is called. */
   constructor(
@@ -69,12 +68,12 @@ export class Watch {
     name: string,
     { threadId, started = true, daemon }: WatchOptions = {},
   ) {
-    this.#attachment = attachment;
-    this.#kind = kind;
+    this.attachment = attachment;
+    this.kind = kind;
     this.name = name;
     this.#threadId = threadId;
     this.#daemon = daemon;
-    this.#started = started;
+    this.#state = started ? 'running' : 'not started';
     this.#generation = attachment.native.generation();
     this.#id = this.#register();
   }
@@ -83,12 +82,8 @@ export class Watch {
     return this.#id;
   }
 
-  get started(): boolean {
-    return this.#started;
-  }
-
-  get ended(): boolean {
-    return this.#ended;
+  get state(): 'not started' | 'running' | 'ended' {
+    return this.#state;
   }
 
   /** The generation when the thread was started. The stops of later generations concern it. */
@@ -101,69 +96,56 @@ export class Watch {
    * worker that runs the thread has been started.
    */
   start(threadId?: number): void {
-    const { native } = this.#attachment;
-    const again = this.#started;
+    const { native } = this.attachment;
     this.#threadId = threadId;
-    this.#started = true;
-    if (!again) this.#generation = native.generation();
+    const isFirst = this.#state === 'not started';
+    if (isFirst) {
+      this.#state = 'running';
+      this.#generation = native.generation();
+    }
     const isRegistered = native.startThread(this.#id, threadId);
-    if (!isRegistered && !again) this.#id = this.#register(); // a join had forgotten it
+    if (!isRegistered && isFirst) this.#id = this.#register(); // a join had forgotten it
   }
 
   #register(): number {
-    const kind = THREAD_KINDS.indexOf(this.#kind);
-    const { native } = this.#attachment;
-    return native.registerThread(kind, this.name, this.#threadId, this.#started, this.#daemon);
+    const kind = THREAD_KINDS.indexOf(this.kind);
+    const isStarted = this.#state !== 'not started';
+    const { native } = this.attachment;
+    return native.registerThread(kind, this.name, this.#threadId, isStarted, this.#daemon);
   }
 
   /** Registers the thread again if a join has forgotten it since its registration. */
   again(): void {
-    if (this.#ended || this.#attachment.native.readmitThread(this.#id)) return;
+    if (this.#state === 'ended' || this.attachment.native.readmitThread(this.#id)) return;
     this.#id = this.#register();
   }
 
   /** Whether a stop was requested since the thread was started: the thread is expected to end. */
   get stopWasRequested(): boolean {
-    return (
-      this.#attachment.shouldStop() || this.#attachment.native.generation() !== this.#generation
-    );
+    const { attachment } = this;
+    return attachment.shouldStop() || attachment.native.generation() !== this.#generation;
   }
 
   /** Reports an error of the thread. Call it before `end`. */
   fail(error: unknown, options: Omit<RequestOptions, 'hasCaller' | 'threadName'>): void {
-    if (this.#ended) return;
+    if (this.#state === 'ended') return;
     const from = { threadName: this.name, hasCaller: false, isThrown: true };
-    report(this.#attachment, error, { ...options, ...from });
+    report(this.attachment, error, { ...options, ...from });
   }
 
   /** Call it after `fail`, so that a join that waited for this thread finds the error. */
   end(): void {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#attachment.native.endThread(this.#id);
+    if (this.#state === 'ended') return;
+    this.#state = 'ended';
+    this.attachment.native.endThread(this.#id);
     drain();
   }
 }
 
 const watches = new WeakMap<Attachment, WeakMap<object, Watch>>();
 
-/**
- * Registers a thread that the package will start. `thread`: the program's object for the thread
- * (a LooperThread, for example): passing that object to `join` does not register it a second time.
- */
-export function registerUnstarted(
-  attachment: Attachment,
-  thread: object,
-  kind: ThreadKind,
-  name: string,
-  daemon: boolean | undefined,
-): Watch {
-  const watch = new Watch(attachment, kind, name, { started: false, daemon });
-  watchesOf(attachment).set(thread, watch);
-  return watch;
-}
-
-function watchesOf(attachment: Attachment): WeakMap<object, Watch> {
+/** The watches of a coordinator by the program's objects for its threads. */
+export function watchesOf(attachment: Attachment): WeakMap<object, Watch> {
   let known = watches.get(attachment);
   if (known === undefined) {
     known = new WeakMap();

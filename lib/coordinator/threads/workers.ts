@@ -126,7 +126,6 @@ export type WorkOfModule = {
  * stop was requested. Resolves when the Worker has exited.
  */
 export async function runInWorker<W extends WorkOfModule>(
-  attachment: Attachment,
   watch: Watch,
   module: URL,
   work: Omit<W, keyof WorkOfModule>,
@@ -135,7 +134,7 @@ export async function runInWorker<W extends WorkOfModule>(
   const { name, generation: since } = watch;
   const workerData = { ...work, module: moduleFile(module).href, since };
   await new Promise<void>((resolve) => {
-    startWorker(attachment, workerEntry(), { name, workerData }, (worker) => {
+    startWorker(watch.attachment, workerEntry(), { name, workerData }, (worker) => {
       watch.start(worker.threadId);
       followWorker(watch, worker, resolve);
     });
