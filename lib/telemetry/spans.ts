@@ -111,13 +111,8 @@ const REGISTERED = Symbol.for('opentelemetry.js.api.1');
 let loaded: typeof Api | null | undefined;
 
 function load(): typeof Api | undefined {
-  if (loaded === undefined) {
-    try {
-      loaded = require('@opentelemetry/api');
-    } catch {
-      loaded = null; // not installed where this package, or the bundle that it is in, looks
-    }
-  }
+  // Null: not installed where this package, or the bundle that it is in, looks.
+  if (loaded === undefined) loaded = attempt(() => require('@opentelemetry/api')) ?? null;
   return loaded ?? undefined;
 }
 
@@ -152,12 +147,8 @@ function fromText(
   { isSpanContextValid, propagation, ROOT_CONTEXT, trace }: typeof Api,
   text: string,
 ): Api.Context {
-  let headers: Headers;
-  try {
-    headers = JSON.parse(text);
-  } catch {
-    return ROOT_CONTEXT;
-  }
+  const headers = attempt((): Headers => JSON.parse(text));
+  if (headers === undefined) return ROOT_CONTEXT;
   const context = propagation.extract(ROOT_CONTEXT, headers);
   if (trace.getSpanContext(context) !== undefined) return context;
   const [, traceId, spanId, flags] = TRACEPARENT.exec(String(headers?.['traceparent'])) ?? [];

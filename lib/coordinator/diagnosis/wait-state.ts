@@ -1,14 +1,10 @@
 /** What the kernel says of a thread: its state and its wait. On Linux only. */
 
 import { readFileSync, readlinkSync } from 'node:fs';
+import { attempt } from '../../base/thrown-value.ts';
 
-function read(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'latin1').trim();
-  } catch {
-    return undefined;
-  }
-}
+const read = (path: string): string | undefined =>
+  attempt(() => readFileSync(path, 'latin1').trim());
 
 /** State and wait channel of a thread of this process: `S (futex_wait_queue)`. */
 export function waitState(osThreadId: number): string | undefined {
@@ -54,12 +50,8 @@ function inWords(state: string): string {
 function readsFrom(task: string): string {
   const [, descriptor] = /^(?:0|63) (0x[0-9a-f]+)/.exec(read(`${task}/syscall`) ?? '') ?? [];
   if (descriptor === undefined || !/pipe|tty|unix|inet/.test(stateOf(task) ?? '')) return '';
-  try {
-    const target = readlinkSync(`/proc/self/fd/${Number(descriptor)}`);
-    return `, descriptor ${Number(descriptor)} (${target})`;
-  } catch {
-    return '';
-  }
+  const target = attempt(() => readlinkSync(`/proc/self/fd/${Number(descriptor)}`));
+  return target === undefined ? '' : `, descriptor ${Number(descriptor)} (${target})`;
 }
 
 /** The child processes that the thread has started. */

@@ -6,7 +6,7 @@
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { workerThreads } from '../../base/builtins.ts';
-import { textOf } from '../../base/thrown-value.ts';
+import { attempt, textOf } from '../../base/thrown-value.ts';
 import { look, roots } from './package-files.ts';
 
 // Looks into a binary before it is loaded: loading some files would end the process, or block
@@ -120,13 +120,9 @@ let libcFound: Libc | undefined;
 export function libc(): Libc | undefined {
   if (process.platform !== 'linux') return undefined;
   if (libcFound !== undefined) return libcFound;
-  let loader: string | undefined;
-  try {
-    // The loader that this program names tells which C library is in the process.
-    loader = readElf(process.execPath)?.interpreter;
-  } catch {
-    // The program's file is unreadable, for example under the permission model.
-  }
+  // The loader that this program names tells which C library is in the process. The program's file may
+  // be unreadable, for example under the permission model.
+  const loader = attempt(() => readElf(process.execPath)?.interpreter);
   // Only the file name counts: a folder may be called anything, `musl` too.
   if (loader !== undefined) libcFound = basename(loader).includes('musl') ? 'musl' : 'glibc';
   else libcFound = reportedLibc();
@@ -152,14 +148,6 @@ const candidate = (origin: Origin, path: string): Candidate => ({
   exists: look(path) ?? true,
 });
 
-function resolved(path: string): string {
-  try {
-    return resolve(path);
-  } catch {
-    return path; // the working directory is gone
-  }
-}
-
 /**
  * Passes an override that has been loaded on to the workers of this process, in case their
  * environment or the working directory has changed by then. Two binaries in one process would
@@ -177,7 +165,10 @@ function handedDown(): string | undefined {
 /** The files that may be the binary, best first. With an override, only that file. */
 export function candidates(): Candidate[] {
   const override = handedDown() ?? process.env[OVERRIDE];
-  if (override) return [candidate('override', resolved(override))];
+  if (override) {
+    const path = attempt(() => resolve(override)) ?? override; // the working directory may be gone
+    return [candidate('override', path)];
+  }
   const family = libc();
   const folder = `${process.platform}-${process.arch}`;
   const file = family === undefined ? 'allstop.node' : `allstop.${family}.node`;
@@ -187,13 +178,8 @@ export function candidates(): Candidate[] {
   ]);
 }
 
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return []; // it does not exist, or is not a folder
-  }
-}
+/** None if there is no such folder. */
+const namesIn = (folder: string): string[] => attempt(() => readdirSync(folder)) ?? [];
 
 /** The platforms (`platformName`) that prebuilds/ has binaries for. */
 export function prebuiltPlatforms(): string[] {

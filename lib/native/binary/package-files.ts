@@ -8,6 +8,7 @@ import { existsSync } from 'node:fs';
 import nodeModule from 'node:module';
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { attempt } from '../../base/thrown-value.ts';
 
 /** The file of the program. `argv` may also have something else, such as `[worker eval]`. */
 function programFile(): string | undefined {
@@ -45,21 +46,11 @@ export const require: NodeJS.Require = nodeModule.createRequire(
 );
 
 /** Whether the file exists. @returns undefined if the permission model forbids looking */
-export function look(path: string): boolean | undefined {
-  try {
-    return existsSync(path);
-  } catch {
-    return undefined;
-  }
-}
+export const look = (path: string): boolean | undefined => attempt(() => existsSync(path));
 
-export function packageFolder(): string | undefined {
-  try {
-    return dirname(require.resolve('allstop/package.json'));
-  } catch {
-    return undefined; // a bundle that was moved away from its node_modules
-  }
-}
+/** @returns undefined: of a bundle that was moved away from its node_modules */
+export const packageFolder = (): string | undefined =>
+  attempt(() => dirname(require.resolve('allstop/package.json')));
 
 /** The folder of this file or of the bundle, and the folder of the program. */
 export function ownFolders(): string[] {
