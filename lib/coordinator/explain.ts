@@ -12,7 +12,7 @@ import {
   type SuppressedError,
 } from '../record/stop-record.ts';
 import type { Attachment } from './attachment.ts';
-import { waitState } from './diagnosis/wait-state.ts';
+import { stateOfThread } from './diagnosis/wait-state.ts';
 import { enclosingHooks } from './threads/task-context.ts';
 import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
 import { clock, counted, duration, fitTerminal, printable, since } from './words.ts';
@@ -57,7 +57,7 @@ export function toStraggler(native: NativeThread, stopAgeMs: number): Straggler 
   const { name, kind, threadId } = toThreadInfo(native);
   const straggler: Straggler = { name, kind, runningForMs: Math.round(stopAgeMs) };
   if (threadId !== undefined) straggler.threadId = threadId;
-  const kernels = native.isOsThread && threadId !== undefined ? waitState(threadId) : undefined;
+  const kernels = native.isOsThread && threadId !== undefined ? stateOfThread(threadId) : undefined;
   const state = native.hasBegun ? kernels : NOT_BEGUN;
   if (state !== undefined) straggler.waitState = state;
   return straggler;

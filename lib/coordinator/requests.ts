@@ -88,8 +88,8 @@ function encoded(
   if (bare.length > 0) {
     // Primitives have no id: a value equal to the recorded one is an echo.
     const record = native.stop();
-    const recorded = record?.error ? errors.of(record.error) : undefined;
-    if (record && recorded && bare.some((value) => Object.is(value, recorded.value))) {
+    const known = record?.error ? errors.of(record.error) : undefined;
+    if (record && known && bare.some((value) => Object.is(value, known.value))) {
       ids.push(record.id);
     }
   }

@@ -7,7 +7,7 @@ const read = (path: string): string | undefined =>
   attempt(() => readFileSync(path, 'latin1').trim());
 
 /** State and wait channel of a thread of this process: `S (futex_wait_queue)`. */
-export function waitState(osThreadId: number): string | undefined {
+export function stateOfThread(osThreadId: number): string | undefined {
   return stateOf(`/proc/self/task/${osThreadId}`);
 }
 

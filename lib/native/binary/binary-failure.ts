@@ -1,7 +1,7 @@
 /** Explains why no native binary loads: the likely cause, and the remedy. */
 
 import { realpathSync } from 'node:fs';
-import { attempt, codeOf, messageOf } from '../../base/thrown-value.ts';
+import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import {
   candidates,
@@ -30,7 +30,12 @@ const errorLine = ({ path, error }: Attempt): string =>
  * folder could match one of the patterns below.
  */
 function withoutPath({ path, error }: Attempt): string {
-  const target = attempt(() => realpathSync(path)) ?? path; // it may not be readable, as `error` says
+  let target = path;
+  try {
+    target = realpathSync(path);
+  } catch {
+    // The file cannot be read: the error of loading it, `error`, says why.
+  }
   return messageOf(error).replaceAll(target, '').replaceAll(path, '');
 }
 
