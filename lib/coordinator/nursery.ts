@@ -9,6 +9,7 @@ import { callDeferred } from './hooks.ts';
 import { joinLast, refuseSelfJoin, untilIdle } from './join.ts';
 import { stopsOnUncaught } from './links.ts';
 import { report, requestPlainStop } from './requests.ts';
+import { signalOfStop } from './signal-links.ts';
 import { bodies, tellBusyWorkers, updateBusyWorkers } from './threads/busy-workers.ts';
 import { failWith, PATIENCE_MS } from './unseen-errors.ts';
 
@@ -144,8 +145,7 @@ function tellOfLostBodies(): void {
 
 /** A program that a signal ended must not look like one that was done. */
 function exitAsSignalled(attachment: Attachment): void {
-  const requester = attachment.native.record()?.requester;
-  if (requester?.via !== 'signal' || requester.signal === '') return;
-  const number: number | undefined = builtin('node:os').constants.signals[requester.signal];
+  const signal = signalOfStop(attachment);
+  const number: number | undefined = signal && builtin('node:os').constants.signals[signal];
   if (number !== undefined) failWith(128 + number); // else of another platform
 }

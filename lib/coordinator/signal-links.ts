@@ -103,6 +103,12 @@ function removeSignalListener(signal: NodeJS.Signals, listener: SignalListener):
   if (signalListeners.size === 0) process.off('removeListener', listenAgain);
 }
 
+/** The signal that has stopped the coordinator; undefined if none has. */
+export function signalOfStop({ native }: Attachment): NodeJS.Signals | undefined {
+  const requester = native.record()?.requester;
+  return requester?.via === 'signal' && requester.signal !== '' ? requester.signal : undefined;
+}
+
 /** As kOnePressNs in native/binding/signals.cc, for where there is no native link. */
 export const ONE_PRESS_MS = 500;
 
@@ -137,10 +143,7 @@ export function stopOnSignals(
   const listenNoMore = (): void => {
     for (const name of names) removeSignalListener(name, listen);
   };
-  const signalOf = (): string | undefined => {
-    const requester = attachment.native.record()?.requester;
-    return requester?.via === 'signal' ? requester.signal : undefined;
-  };
+  const signalOf = (): string | undefined => signalOfStop(attachment);
   for (const name of names) addSignalListener(name, listen);
   const numbers = names.map((name) => builtin('node:os').constants.signals[name]);
   const native = attachment.native.linkSignals(names, numbers, stack);

@@ -18,7 +18,7 @@ export const WOULD_WAIT: unique symbol = Symbol('would wait');
  * `least` is the number of items that a dequeue needs: that of its wait, or 1 when the time of
  * the wait is over.
  */
-export type Try<T> = (generation: number, ms?: number, least?: number) => T | typeof WOULD_WAIT;
+type Try<T> = (generation: number, ms?: number, least?: number) => T | typeof WOULD_WAIT;
 
 export type WaitOptions = {
   timeoutMs: number;

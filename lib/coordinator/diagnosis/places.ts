@@ -5,8 +5,7 @@ import { type NativeThread, THREAD_KINDS } from '../../native/binding.ts';
 import { binding, threadName } from '../../native/native.ts';
 import type { Attachment } from '../attachment.ts';
 import { doingOf } from '../threads/task-context.ts';
-import { FunctionLines } from './function-lines.ts';
-import { type Asked, type AskedThread, askThreads } from './stacks.ts';
+import { type Asked, type AskedThread, askThreads, FunctionLines } from './inspector.ts';
 import { waitOfProcess, waitOfThread } from './wait-state.ts';
 
 /** Where a thread is. One of the two fields is there. */

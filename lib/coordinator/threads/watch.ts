@@ -16,7 +16,7 @@ import { binding, drain, onFirstUse } from '../../native/native.ts';
 import { decode, encode, restoreClass } from '../../record/encoded-error.ts';
 import type { Attachment } from '../attachment.ts';
 import { type RequestOptions, report } from '../requests.ts';
-import { isLinked, SAME_SIGNAL_MS } from '../signal-links.ts';
+import { isLinked, SAME_SIGNAL_MS, signalOfStop } from '../signal-links.ts';
 
 // What a child process says after its exit was seen, and before it counts as ended.
 
@@ -363,7 +363,8 @@ function watchProcess(
     const linked = linkedSignal(code, signal);
     const isOwn = code !== null && words?.exitCode === code; // set by allstop in the child
     const isKilled = code === null || linked !== undefined || (isOwn && code > SIGNALLED);
-    const isStopped = wasEarly ? stoppedBy(attachment, linked) : watch.stopWasRequested;
+    const isOfSignal = (): boolean => linked !== undefined && signalOfStop(attachment) === linked;
+    const isStopped = wasEarly ? isOfSignal() : watch.stopWasRequested;
     const expected = code === 0 || (isKilled && isStopped);
     const isTold = isOwn && code < SIGNALLED;
     if (!expected && words?.cause !== undefined) {
@@ -413,12 +414,6 @@ function linkedSignal(
       ? names.filter((name) => code === SIGNALLED + builtin('node:os').constants.signals[name])
       : [signal];
   return all.find(isLinked);
-}
-
-/** Whether that signal, which has ended a child, has stopped the coordinator as well. */
-function stoppedBy(attachment: Attachment, signal: NodeJS.Signals | undefined): boolean {
-  const requester = attachment.native.record()?.requester;
-  return requester?.via === 'signal' && requester.signal === signal;
 }
 
 /**
