@@ -5,7 +5,7 @@ import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { Call } from '../../pool/queue/call.ts';
 import type { Outcome, QueuedCalls } from '../../pool/queue/call-queue.ts';
 import type { EngineEvent, StrategyHost } from '../../pool/queue/strategy.ts';
-import type { Fate, Resource, WorkerResource } from '../../pool/worker/messages.ts';
+import type { Fate, WorkerResource } from '../../pool/worker/messages.ts';
 
 export type NodeHostOptions = Pick<
   StrategyHost,
@@ -20,7 +20,6 @@ export abstract class NodeHost implements StrategyHost, QueuedCalls<Call> {
   /** The coordinator has decided which node runs a call; here any thread may. */
   readonly line: QueuedCalls<Call>['line'] = { hasPlaced: false, placedOn: [] };
   #line: Call[] = [];
-  #resources: Resource[] = [];
 
   constructor({ coordinator, cancelGraceMs, retries, variables }: NodeHostOptions) {
     this.coordinator = coordinator;
@@ -48,10 +47,7 @@ export abstract class NodeHost implements StrategyHost, QueuedCalls<Call> {
     return this;
   }
 
-  get resources(): readonly WorkerResource[] {
-    return this.#resources.map((resource) => this.toMake(resource));
-  }
-
+  abstract get resources(): readonly WorkerResource[];
   abstract ended(call: Call, outcome: Outcome, microseconds?: number): void;
   abstract returned(call: Call, fate: Fate, cause?: unknown): void;
   /** (That the node, which is one worker, has started, the coordinator tells itself.) */
@@ -62,11 +58,6 @@ export abstract class NodeHost implements StrategyHost, QueuedCalls<Call> {
   changed(): void {}
 
   // ---------------------------------------------------------------- called by the subclass
-
-  /** What a thread is sent to make, for a resource. */
-  protected toMake(resource: Resource): WorkerResource {
-    return resource;
-  }
 
   protected enqueue(call: Call): void {
     this.#line.push(call);
@@ -81,17 +72,5 @@ export abstract class NodeHost implements StrategyHost, QueuedCalls<Call> {
     const at = this.#line.indexOf(call);
     if (at !== -1) this.#line.splice(at, 1);
     return at !== -1;
-  }
-
-  protected addResource(resource: Resource): void {
-    this.#resources.push(resource);
-  }
-
-  protected get made(): readonly Resource[] {
-    return this.#resources;
-  }
-
-  protected removeResource(id: number): void {
-    this.#resources = this.#resources.filter((each) => each.id !== id);
   }
 }

@@ -127,76 +127,77 @@ class ReceivedCalls {
   }
 }
 
-export type NodeSessionOptions = ModuleHooks & {
+/** How a function has ended on a node; 'lost': with its thread. */
+export type CallOutcome = 'ok' | 'error' | 'cancelled' | 'lost';
+
+/** `phase`: a RefusalPhase of the coordinator, which this version may not know. */
+export type NodeEvent =
+  /** `job` and `task`: of the session that goes on. */
+  | { event: 'connected'; cluster: string; job?: string; task?: number }
+  | { event: 'disconnected'; cause: string; remedy: string }
+  | { event: 'forbidden'; cause: string; remedy: string }
+  /** The server takes no message as long as this node's hello. */
+  | { event: 'too-long'; cause: string; remedy: string }
+  /** The coordinator is older than one that this node has served, by its token. */
+  | { event: 'ignored'; cause: string; remedy: string }
+  | { event: 'refused'; phase: string; why: string }
+  | { event: 'session'; job: string; task: number; run: string }
+  /** What the node is for has begun: a thread has the module, or a ps its variables. */
+  | { event: 'serving'; job: string; task: number; run: string }
+  | { event: 'thread-lost'; why: string }
+  /** A thread is blocked in native code and cannot be ended; another takes its place. */
+  | { event: 'thread-stuck' }
+  /** The module file is another: no thread starts any more, and the session leaves. */
+  | { event: 'module-changed' }
+  | { event: 'session-over'; why: string };
+
+/** What all sessions of a node have. */
+export type ServingOptions = ModuleHooks & {
   module: URL;
   job: 'worker' | 'ps';
-  task: number;
+  /** How many threads run functions. */
   slots: number;
+  /** When a thread is replaced. */
+  recycle?: Recycle | undefined;
+  /** Called when a function has ended here. */
+  onCall?: (name: string, outcome: CallOutcome) => void;
+  /** Called with each event, for operators; not again with an event equal to the last. */
+  onEvent(event: NodeEvent): void;
+};
+
+export type NodeSessionOptions = ServingOptions & {
+  run: string;
+  task: number;
   cancelGraceMs: number;
   retries: number;
   /** How long a stop record of this node is provisional if the coordinator does not answer. */
   unavailableAfterMs: number;
   maxFrameBytes: number;
-  /** When a thread is replaced. */
-  recycle?: Recycle | undefined;
   /** Whether the module file is that of the coordinator. */
   hasModule: () => boolean;
 };
 
-/** How a function has ended on a node; 'lost': with its thread. */
-export type CallOutcome = 'ok' | 'error' | 'cancelled' | 'lost';
-
+/** The node. */
 export interface NodeSessionListener {
   /** Publishes a frame. @returns false if there is no connection */
   send(frame: Uint8Array): boolean;
   /** Tells all processes of the run of a stop, before the coordinator has decided on the record. */
   broadcast(stop: StopMessage): void;
+  tell(event: NodeEvent): void;
   /** A message was malformed: the coordinator's, or one that another client sent in its name. */
   onMalformed(): void;
-  /** The coordinator has ended the session; `isClosed`: its program has closed it. */
-  onEnd(isClosed: boolean): void;
-  /** What the node is for has begun: a thread has the module, or a ps its variables. Called once. */
-  onServing(): void;
-  /** A function has ended here, or its thread has. */
-  onCall(name: string, outcome: CallOutcome): void;
-  /** A thread has died, of `error`; another takes its place. */
-  onThreadLost(error: Error): void;
-  /** A thread is blocked in native code and cannot be ended; another takes its place. */
-  onThreadStuck(): void;
-  /** The module file is another: no thread starts any more, and the session leaves. Called once. */
-  onModuleChanged(): void;
+  /** The coordinator has ended the session. */
+  onEnd(why: string): void;
   /** No worker thread will live here. The message that tells the coordinator is on its way. */
   onFailed(error: Error): void;
 }
 
-type Life =
-  /** Nothing serves yet. */
-  | { readonly is: 'starting' }
-  | { readonly is: 'serving' }
-  /** It takes no more calls. Without its module no thread starts any more. */
-  | { readonly is: 'leaving'; readonly hasModule: boolean }
-  /** No worker thread lives here. */
-  | { readonly is: 'failed' }
-  | { readonly is: 'over'; readonly hasFailed: boolean };
-type Event = 'serves' | 'leaves' | 'module-changed' | 'fails' | 'ends';
-
-/** @returns undefined if the event changes nothing */
-function after(life: Life, event: Event): Life | undefined {
-  if (life.is === 'over') return undefined;
-  if (event === 'ends') return { is: 'over', hasFailed: life.is === 'failed' };
-  if (life.is === 'failed') return undefined;
-  switch (event) {
-    case 'fails':
-      return { is: 'failed' };
-    case 'serves':
-      return life.is === 'starting' ? { is: 'serving' } : undefined;
-    case 'leaves':
-      return life.is === 'leaving' ? undefined : { is: 'leaving', hasModule: true };
-    default:
-      if (life.is === 'leaving' && !life.hasModule) return undefined;
-      return { is: 'leaving', hasModule: false };
-  }
-}
+/**
+ * How far a session is; it only goes on. 'leaving': it takes no more calls; 'without-module': no
+ * thread starts any more, either; 'failed': no worker thread lives here.
+ */
+const LIFE = ['starting', 'serving', 'leaving', 'without-module', 'failed', 'over'] as const;
+type Life = (typeof LIFE)[number];
 
 export class NodeSession extends NodeHost {
   readonly stops: StopPeer;
@@ -206,7 +207,9 @@ export class NodeSession extends NodeHost {
   /** Of each pool of the session. */
   readonly #settings: SharedDatasetsSettings;
   readonly #listener: NodeSessionListener;
-  #life: Life = { is: 'starting' };
+  #life: Life = 'starting';
+  /** Whether no worker thread lived here. */
+  #hasFailed = false;
   /** Undefined on a parameter server, and until the coordinator has sent its variables. */
   #pool: WorkerPool | undefined;
   readonly calls: ReceivedCalls = new ReceivedCalls();
@@ -216,7 +219,9 @@ export class NodeSession extends NodeHost {
   readonly #kept: KeptVariables | undefined;
   /** Of a node with several slots: the thread that has the data sets of all. */
   readonly #datasets: SharedDatasets | undefined;
-  /** How many resources have come. */
+  /** The data sets and iterators that have come, and that the program has. */
+  made: Resource[] = [];
+  /** How many have come. */
   #received = 0;
   /** The number of the last message that has results or a stop, as `channel.posted` counts. */
   #lastResults = 0;
@@ -263,20 +268,20 @@ export class NodeSession extends NodeHost {
     this.changed();
   }
 
-  #note(event: Event): boolean {
-    const next = after(this.#life, event);
-    if (next === undefined) return false;
-    this.#life = next;
+  /** @returns false if it is there, or beyond */
+  #advance(life: Life): boolean {
+    if (LIFE.indexOf(life) <= LIFE.indexOf(this.#life)) return false;
+    this.#life = life;
     return true;
   }
 
   /** False from the first time on that the module file is another: what runs may end, and no more. */
   #hasModule(): boolean {
-    if (this.#life.is === 'leaving' && !this.#life.hasModule) return false;
+    if (this.#life === 'without-module') return false;
     if (this.#options.hasModule()) return true;
-    if (this.#life.is === 'over' || this.#life.is === 'failed') return false;
-    this.#listener.onModuleChanged();
-    this.leave('module-changed');
+    if (this.#life === 'over' || this.#life === 'failed') return false;
+    this.#listener.tell({ event: 'module-changed' });
+    this.leave('without-module');
     return false;
   }
 
@@ -305,19 +310,19 @@ export class NodeSession extends NodeHost {
 
   /** Whether the session is over because no worker thread lived here. */
   get hasFailed(): boolean {
-    return this.#life.is === 'failed' || (this.#life.is === 'over' && this.#life.hasFailed);
+    return this.#hasFailed;
   }
 
   /** Asks the coordinator to send no more calls, and to end the session when all are done. */
-  leave(why: 'leaves' | 'module-changed' = 'leaves'): void {
-    if (!this.#note(why)) return;
+  leave(life: 'leaving' | 'without-module' = 'leaving'): void {
+    if (!this.#advance(life)) return;
     this.#pool?.leave();
     this.#post({ kind: 'leaving' });
   }
 
   /** Ends the threads. Resolves when they have ended, or are given up as stuck. */
   async close(): Promise<void> {
-    if (!this.#note('ends')) return;
+    if (!this.#advance('over')) return;
     this.channel.close();
     this.stops.end(); // a join here would wait for the answer without end
     this.variables.close();
@@ -327,7 +332,11 @@ export class NodeSession extends NodeHost {
 
   // ---------------------------------------------------------------- host of the pool
 
-  protected override toMake(resource: Resource): WorkerResource {
+  get resources(): readonly WorkerResource[] {
+    return this.made.map((resource) => this.#toMake(resource));
+  }
+
+  #toMake(resource: Resource): WorkerResource {
     return this.#datasets === undefined ? resource : { kind: 'shared', id: resource.id };
   }
 
@@ -349,7 +358,7 @@ export class NodeSession extends NodeHost {
     if (id === undefined) return;
     const wasCancelled = call.decided !== undefined;
     const how = state === 'ready' ? 'ok' : 'error';
-    this.#listener.onCall(call.work.name, wasCancelled ? 'cancelled' : how);
+    this.#options.onCall?.(call.work.name, wasCancelled ? 'cancelled' : how);
     this.stops.sendStops();
     if (this.calls.addResult({ id, ...result, us: microseconds })) this.#flush();
     else this.#flushSoon();
@@ -383,7 +392,7 @@ export class NodeSession extends NodeHost {
     }
     if (wasStarted(fate)) {
       const outcome = call.decided === undefined ? 'lost' : 'cancelled';
-      this.#listener.onCall(call.work.name, outcome);
+      this.#options.onCall?.(call.work.name, outcome);
     }
     this.calls.remove(call);
     this.#flush();
@@ -394,16 +403,17 @@ export class NodeSession extends NodeHost {
 
   tell(...[event, , error]: EngineEvent): void {
     if (event === 'workerLost') {
-      this.#listener.onThreadLost(error);
+      // Each thread counts, also if the next one dies in the same way.
+      this.#options.onEvent({ event: 'thread-lost', why: error.message });
       this.#post({ kind: 'thread', cause: encode(error).bytes });
     } else if (event === 'workerStuck') {
-      this.#listener.onThreadStuck();
+      this.#options.onEvent({ event: 'thread-stuck' });
       this.#post({ kind: 'thread', cause: null });
     }
   }
 
   failed(error: Error): void {
-    this.#note('fails');
+    this.#hasFailed ||= this.#advance('failed');
     queueMicrotask(() => {
       this.#post({ kind: 'failed', cause: encode(error).bytes });
       this.#listener.onFailed(error);
@@ -435,15 +445,15 @@ export class NodeSession extends NodeHost {
       case 'resource': {
         const resource = unpackResource(message.resource);
         this.#received += 1;
+        this.made.push(resource);
         if (this.#pool !== undefined) this.#datasets?.add(resource);
-        this.addResource(resource);
-        this.#pool?.prepare(this.toMake(resource));
+        this.#pool?.prepare(this.#toMake(resource));
         this.changed();
         return;
       }
       case 'forget': {
         const { id } = message;
-        this.removeResource(id);
+        this.made = this.made.filter((each) => each.id !== id);
         this.#datasets?.forget(id);
         this.#pool?.forget(id);
         return;
@@ -459,7 +469,7 @@ export class NodeSession extends NodeHost {
         this.variables.definitions.push(...definitions);
         this.#datasets?.define(...definitions);
         if (this.#pool !== undefined) this.#pool.define(...definitions);
-        else if (this.#kept === undefined && this.#life.is !== 'over') this.#startPool();
+        else if (this.#kept === undefined && this.#life !== 'over') this.#startPool();
         return;
       }
       case 'answer':
@@ -473,7 +483,11 @@ export class NodeSession extends NodeHost {
         return;
       case 'end':
         this.stops.sendStops();
-        this.#listener.onEnd(message.isClosed);
+        this.#listener.onEnd(
+          message.isClosed
+            ? 'the program has closed its coordinator; waiting for the next'
+            : 'the coordinator has ended the session',
+        );
     }
   }
 
@@ -509,7 +523,9 @@ export class NodeSession extends NodeHost {
     this.#lastStatus = text;
     this.#post({ kind: 'status', status });
     const serves = status.phase === 'ready' || status.capacity > 0;
-    if (serves && this.#note('serves')) this.#listener.onServing();
+    if (!serves || !this.#advance('serving')) return;
+    const { job, task, run } = this.#options;
+    this.#listener.tell({ event: 'serving', job, task, run });
   }
 
   #status(): NodeStatus {
@@ -539,7 +555,7 @@ export class NodeSession extends NodeHost {
   }
 
   #post(message: FromNode): void {
-    if (this.#life.is === 'over') return;
+    if (this.#life === 'over') return;
     this.channel.post(...pack(message));
     if (message.kind === 'results' || message.kind === 'stop')
       this.#lastResults = this.channel.posted;

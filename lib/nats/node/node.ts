@@ -12,8 +12,6 @@ import { Timer } from '../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { ignored } from '../../errors/phases.ts';
-import type { ModuleHooks } from '../../pool/worker/module.ts';
-import type { Recycle } from '../../pool/workers/channel.ts';
 import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
@@ -34,7 +32,12 @@ import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
-import { type CallOutcome, NodeSession } from './node-session.ts';
+import {
+  type CallOutcome,
+  type NodeEvent,
+  NodeSession,
+  type ServingOptions,
+} from './node-session.ts';
 
 // How well the node's process does: read when a probe comes.
 
@@ -92,49 +95,21 @@ const LEAVE_BUSY_MS = 10_000;
 const SAME_CAUSE_MS = 60_000;
 
 /** `setup` and `teardown`: those of this machine, instead of the coordinator's. */
-export type ClusterNodeOptions = ModuleHooks & {
-  module: URL;
+export type ClusterNodeOptions = ServingOptions & {
   cluster: string;
   connection: NatsConnectionOptions;
-  job: 'worker' | 'ps';
   /** Undefined: the coordinator chooses. */
   task: number | undefined;
   /** If given, the node serves only coordinators that expect an equal ClusterSpec. */
   spec: ClusterSpec | undefined;
   /** Compared with the coordinator's instead of the module file's hash: a git hash, for example. */
   definition: string | undefined;
-  /** How many threads run functions. */
-  slots: number;
-  /** When a thread is replaced. */
-  recycle?: Recycle | undefined;
   /** What the node has, for functions that need it. */
   resources?: Record<string, number> | undefined;
   version: string;
-  /** Called when a function has ended here. */
-  onCall?: (name: string, outcome: CallOutcome) => void;
-  /** Called with each event, for operators; not again with an event equal to the last. */
-  onEvent(event: NodeEvent): void;
 };
 
-export type { CallOutcome };
-
-/** `phase`: a RefusalPhase of the coordinator, which this version may not know. */
-export type NodeEvent =
-  /** `job` and `task`: of the session that goes on. */
-  | { event: 'connected'; cluster: string; job?: string; task?: number }
-  | { event: 'disconnected'; cause: string; remedy: string }
-  | { event: 'forbidden'; cause: string; remedy: string }
-  /** The server takes no message as long as this node's hello. */
-  | { event: 'too-long'; cause: string; remedy: string }
-  /** The coordinator is older than one that this node has served, by its token. */
-  | { event: 'ignored'; cause: string; remedy: string }
-  | { event: 'refused'; phase: string; why: string }
-  | { event: 'session'; job: string; task: number; run: string }
-  | { event: 'serving'; job: string; task: number; run: string }
-  | { event: 'thread-lost'; why: string }
-  | { event: 'thread-stuck' }
-  | { event: 'module-changed' }
-  | { event: 'session-over'; why: string };
+export type { CallOutcome, NodeEvent };
 
 /**
  * The addresses and names by which a ClusterSpec may name this machine, besides its host name: as
@@ -411,22 +386,20 @@ export class ClusterNode {
         ? 'the program has begun a new session with this worker'
         : 'the program has been started again, or another program has taken over the cluster',
     );
-    const { module, job, slots, setup, teardown, recycle } = this.#options;
-    const own = { recycle, setup: setup ?? welcome.setup, teardown: teardown ?? welcome.teardown };
+    const { job, setup = welcome.setup, teardown = welcome.teardown } = this.#options;
     const subject = this.#subjects.up(id);
-    const maxFrameBytes = frameBytes(nats.info?.max_payload);
     const session = new NodeSession(
       {
-        module,
-        job,
+        ...this.#options,
+        setup,
+        teardown,
+        run,
         task,
-        slots,
         cancelGraceMs: amountOf(welcome.cancelGraceMs),
         retries: amountOf(welcome.retries),
         unavailableAfterMs: amountOf(welcome.unavailableAfterMs),
-        maxFrameBytes,
+        maxFrameBytes: frameBytes(nats.info?.max_payload),
         hasModule: () => this.#fingerprint() === definition,
-        ...own,
       },
       {
         send: (frame) => this.#connection.publish(subject, frame),
@@ -434,25 +407,14 @@ export class ClusterNode {
           this.#connection.publish(this.#subjects.stop(run), packStop(stop));
           this.#connection.flush();
         },
+        tell: (event) => this.#tell(event),
         onMalformed: () => {
           this.#malformed.drop('a message of a session');
           // A third client has used the number of a frame: the coordinator's own frame with that
           // number will be dropped as a copy. Only a new session helps.
           if (this.#current?.id === id) void this.#end('a message of the session was malformed');
         },
-        onEnd: (isClosed) =>
-          void this.#end(
-            isClosed
-              ? 'the program has closed its coordinator; waiting for the next'
-              : 'the coordinator has ended the session',
-          ),
-        onServing: () => this.#tell({ event: 'serving', job, task, run }),
-        onCall: (name, outcome) => this.#options.onCall?.(name, outcome),
-        // Each thread counts, also if the next one dies in the same way.
-        onThreadLost: ({ message }) =>
-          this.#options.onEvent({ event: 'thread-lost', why: message }),
-        onThreadStuck: () => this.#options.onEvent({ event: 'thread-stuck' }),
-        onModuleChanged: () => this.#tell({ event: 'module-changed' }),
+        onEnd: (why) => void this.#end(why),
         onFailed: (error) => void this.#fail(session, error),
       },
     );

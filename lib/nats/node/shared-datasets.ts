@@ -35,23 +35,27 @@ export type SharedDatasetsSettings = ModuleHooks & {
   hasModule: () => boolean;
 };
 
+/** The session: its functions draw. */
+interface DatasetsOwner extends NodeHost {
+  readonly made: readonly Resource[];
+}
+
 export class SharedDatasets extends NodeHost {
-  readonly #owner: NodeHost;
+  readonly #owner: DatasetsOwner;
   readonly #settings: SharedDatasetsSettings;
   #pool: WorkerPool | undefined;
   readonly #answers = new Map<Call, DrawAnswer>();
   /** Why there will be no thread any more. */
   #failure: Error | undefined;
 
-  constructor(owner: NodeHost, settings: SharedDatasetsSettings) {
+  constructor(owner: DatasetsOwner, settings: SharedDatasetsSettings) {
     super(owner);
     this.#owner = owner;
     this.#settings = settings;
   }
 
-  /** Makes a data set, or an iterator of one. */
+  /** Makes what the session has got: a data set, or an iterator of one. */
   add(resource: Resource): void {
-    this.addResource(resource);
     this.#pool ??= new WorkerPool(this, {
       ...this.#settings,
       workers: 1,
@@ -70,7 +74,6 @@ export class SharedDatasets extends NodeHost {
   }
 
   forget(id: number): void {
-    this.removeResource(id);
     this.#pool?.forget(id);
   }
 
@@ -99,6 +102,10 @@ export class SharedDatasets extends NodeHost {
   }
 
   // ---------------------------------------------------------------- host of the pool
+
+  get resources(): readonly Resource[] {
+    return this.#owner.made;
+  }
 
   ended(call: Call, { state, value }: Outcome): void {
     if (state === 'ready') this.#answer(call, STATE.ready, value as Uint8Array);
