@@ -21,11 +21,9 @@ import {
   DirectoryStore,
   NotACheckpoint,
   readCheckpoint,
-  type Snapshot,
 } from './checkpoints/checkpoint-file.ts';
 import type { Strategy } from './cluster-strategy.ts';
-import type { Definition } from './variables/variable.ts';
-import { type VariableStore, variablesOf } from './variables/variable-store.ts';
+import { type Definition, type VariableStore, variablesOf } from './variables/variable.ts';
 
 export type CheckpointPlace =
   | {
@@ -97,19 +95,6 @@ function unpackState(bytes: Uint8Array): unknown {
     return unpackValue(bytes);
   } catch (error) {
     throw new NotACheckpoint(messageOf(error), { cause: error });
-  }
-}
-
-async function readFrom(
-  files: CheckpointFiles,
-  name: string,
-  definitions: readonly Definition[],
-): Promise<Snapshot> {
-  const file = await files.open(name);
-  try {
-    return await readCheckpoint(file, name, definitions);
-  } finally {
-    await file.close();
   }
 }
 
@@ -271,7 +256,9 @@ export class Checkpoint {
       if (seen.has(name)) continue;
       const path = this.#store.whereIs(name);
       try {
-        const { state: packed, ...found } = await readFrom(files, name, definitions);
+        const { state: packed, ...found } = await files.read(name, (source) =>
+          readCheckpoint(source, name, definitions),
+        );
         seen.add(name);
         return { path, ...found, state: packed && { value: unpackState(packed) } };
       } catch (error) {

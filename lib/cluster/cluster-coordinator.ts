@@ -25,13 +25,15 @@ import { type Fetched, fetchAll, type RemoteValue } from './calls/remote-value.t
 import type { ClusterEngine, Strategy } from './cluster-strategy.ts';
 import { type DatasetOf, Datasets, type PerWorkerDataset } from './datasets/datasets.ts';
 import { ClusterVariables } from './variables/cluster-variables.ts';
-import type { Variable, VariableValue, Widened } from './variables/variable.ts';
 import {
   checkVariableOptions,
+  type Variable,
   type VariableOptions,
   type VariableStore,
+  type VariableValue,
   variablesOf,
-} from './variables/variable-store.ts';
+  type Widened,
+} from './variables/variable.ts';
 
 /**
  * Runs exported functions on a cluster of workers. TensorFlow's ClusterCoordinator.
@@ -245,9 +247,9 @@ class ClusterParts implements PoolExtension<ClusterEngine> {
   readonly datasets: Datasets;
   /** Those whose values are in this process. */
   readonly variables: ClusterVariables;
+  /** Where the values are. */
+  store: VariableStore;
   readonly #cluster: object;
-  #calls: ClusterCalls | undefined;
-  #store: VariableStore;
 
   /** @param cluster - the ClusterCoordinator */
   constructor(core: PoolCore, cluster: object) {
@@ -256,23 +258,14 @@ class ClusterParts implements PoolExtension<ClusterEngine> {
     this.group = new CallGroup(core.queue, (call, reason) =>
       core.engine.cancel(call, { reason, replace: false }),
     );
-    this.datasets = new Datasets(cluster, {
-      prepare: (resource) => core.engine.prepare(resource),
-      end: () => core.end,
-      onDefined: () => core.changes.notify(),
-      forget: (id) => core.engine.forget(id),
-    });
+    this.datasets = new Datasets(cluster, core);
     this.variables = new ClusterVariables(cluster, () => core.engine);
-    this.#store = this.variables;
+    this.store = this.variables;
   }
 
+  /** Those of `makeCalls`. */
   get calls(): ClusterCalls {
-    return this.#calls as ClusterCalls;
-  }
-
-  /** Where the values are. */
-  get store(): VariableStore {
-    return this.#store;
+    return this.core.calls as ClusterCalls;
   }
 
   get resources(): Iterable<Resource> {
@@ -288,21 +281,20 @@ class ClusterParts implements PoolExtension<ClusterEngine> {
   }
 
   makeCalls(host: CallsHost): ClusterCalls {
-    this.#calls = new ClusterCalls(host, this.#cluster, this.group, this.datasets);
-    return this.#calls;
+    return new ClusterCalls(host, this.#cluster, this.group, this.datasets);
   }
 
   connected(engine: ClusterEngine): void {
-    this.#store = engine.variables?.(this.#cluster) ?? this.variables;
-    variablesOf.set(this.#cluster, this.#store);
+    this.store = engine.variables?.(this.#cluster) ?? this.variables;
+    variablesOf.set(this.#cluster, this.store);
   }
 
   left(call: Call): void {
-    this.#store.forget(call.id);
+    this.store.forget(call.id);
     this.group.left(call);
   }
 
   close(): void {
-    this.#store.close();
+    this.store.close();
   }
 }

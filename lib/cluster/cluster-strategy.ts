@@ -2,7 +2,7 @@
 
 import type { Engine, Strategy as PoolStrategy } from '../pool/queue/strategy.ts';
 import type { CheckpointStore } from './checkpoints/checkpoint-file.ts';
-import type { VariableStore } from './variables/variable-store.ts';
+import type { VariableStore } from './variables/variable.ts';
 
 export interface ClusterEngine extends Engine {
   /**

@@ -52,5 +52,4 @@ export type { Strategy } from './cluster-strategy.ts';
 export { type CurrentCall, currentCall } from './current-call.ts';
 export { PerWorkerDataset, PerWorkerValues } from './datasets/datasets.ts';
 export { FileResults } from './results/file-results.ts';
-export { Variable, type VariableValue } from './variables/variable.ts';
-export type { VariableOptions } from './variables/variable-store.ts';
+export { Variable, type VariableOptions, type VariableValue } from './variables/variable.ts';

@@ -161,8 +161,8 @@ export const mutants = {
     changes: [
       {
         file: 'cluster/variables/cluster-variables.ts',
-        from: 'definition, () => ({ call, ordinal }));',
-        to: 'definition, () => ({ call: 0, ordinal }));',
+        from: 'native.assignAdd(value, call, ordinal);',
+        to: 'native.assignAdd(value, 0, ordinal);',
       },
     ],
   },

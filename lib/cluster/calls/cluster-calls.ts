@@ -36,46 +36,6 @@ import { makeRemoteValue, RemoteValue } from './remote-value.ts';
 const isHeldBy = (args: unknown): args is readonly unknown[] =>
   Array.isArray(args) && args.some((value) => value instanceof RemoteValue);
 
-interface ArgumentsListener {
-  /** `values`: the arguments, with the results in place of the RemoteValues. */
-  onThere(values: unknown[]): void;
-  /** The first of them that has failed, or was cancelled. */
-  onFailed(outcome: Outcome): void;
-}
-
-/**
- * Calls one method of the listener, in the moment in which the last RemoteValue is there or one has
- * failed: before the queue hears of that failure, which would cancel the call for it. Calls none
- * if the call, which is held, is settled first.
- */
-function whenThere(args: readonly unknown[], call: Call, listener: ArgumentsListener): void {
-  const values = [...args];
-  const leaves: (() => void)[] = [];
-  let missing = args.filter((value) => value instanceof RemoteValue).length;
-  const leave = (): void => {
-    missing = -1;
-    for (const each of leaves) each();
-  };
-  call.atEnd(leave);
-  for (const [index, value] of args.entries()) {
-    if (missing < 0) return;
-    if (!(value instanceof RemoteValue)) continue;
-    const onSettled = (state: Outcome['state'], result: unknown): void => {
-      if (missing < 0) return;
-      values[index] = result;
-      missing -= 1;
-      if (state !== 'ready') {
-        leave();
-        listener.onFailed({ state, value: result });
-      } else if (missing === 0) {
-        leave();
-        listener.onThere(values);
-      }
-    };
-    leaves.push(RemoteValue.onSettled(value, onSettled));
-  }
-}
-
 // Calls with arguments that only a cluster has: Variables, PerWorkerValues and RemoteValues.
 
 /** @param cluster - which alone can use its PerWorkerValues and Variables */
@@ -251,23 +211,48 @@ export class ClusterCalls extends Calls {
     };
   }
 
-  /** Queues a call that is held when its values are there. */
+  /**
+   * Queues a call that is held in the moment in which its last RemoteValue is there, or fails it with
+   * the first that has failed: before the queue hears of that failure, which would cancel the call
+   * for it. Does nothing if the call is settled first.
+   */
   #releaseWhenThere(call: Call): void {
-    const { rules } = this.host;
-    const { name, args, hasVariables } = call.work;
+    const { args } = call.work;
     if (!isHeldBy(args)) return;
-    whenThere(args, call, {
-      onThere: (values) => {
-        try {
-          // Copies of Variables were made when the call was held: `make` takes them for plain objects.
-          const made = this.make(name, values);
-          call.arrive({ ...made, hasVariables: hasVariables || made.hasVariables });
-          this.release(call);
-        } catch (error) {
-          rules.decide(call, { state: 'failed', value: error });
-        }
-      },
-      onFailed: (outcome) => rules.decide(call, outcome),
-    });
+    const values = [...args];
+    const leaves: (() => void)[] = [];
+    let missing = args.filter((value) => value instanceof RemoteValue).length;
+    const leave = (): void => {
+      missing = -1;
+      for (const each of leaves) each();
+    };
+    call.atEnd(leave);
+    for (const [index, value] of args.entries()) {
+      if (missing < 0) return;
+      if (!(value instanceof RemoteValue)) continue;
+      const onSettled = (state: Outcome['state'], result: unknown): void => {
+        if (missing < 0) return;
+        values[index] = result;
+        missing -= 1;
+        if (state === 'ready' && missing > 0) return;
+        leave();
+        if (state === 'ready') this.#releaseWith(call, values);
+        else this.host.rules.decide(call, { state, value: result });
+      };
+      leaves.push(RemoteValue.onSettled(value, onSettled));
+    }
+  }
+
+  /** @param values - the arguments, with the results in place of the RemoteValues */
+  #releaseWith(call: Call, values: unknown[]): void {
+    const { name, hasVariables } = call.work;
+    try {
+      // Copies of Variables were made when the call was held: `make` takes them for plain objects.
+      const made = this.make(name, values);
+      call.arrive({ ...made, hasVariables: hasVariables || made.hasVariables });
+      this.release(call);
+    } catch (error) {
+      this.host.rules.decide(call, { state: 'failed', value: error });
+    }
   }
 }

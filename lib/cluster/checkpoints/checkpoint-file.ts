@@ -16,8 +16,7 @@ import { makeFolder, replaceFile, writeSynced } from '../../base/synced-files.ts
 import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
-import { type Definition, emptyArray } from '../variables/variable.ts';
-import type { Values } from '../variables/variable-store.ts';
+import { type Definition, emptyArray, type Values } from '../variables/variable.ts';
 
 // The seam between Checkpoint and the places where checkpoints are kept.
 
@@ -30,7 +29,6 @@ export interface CheckpointSource {
    * @throws (rejects) NotACheckpoint: there are fewer, or they cannot be read
    */
   read(into: Uint8Array, at: number): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** What a store has, while it is in use. */
@@ -44,8 +42,13 @@ export interface CheckpointFiles {
    *   write no more
    */
   write(name: string, parts: readonly Uint8Array[], mayWrite: () => Promise<void>): Promise<void>;
-  /** @throws (rejects) NotACheckpoint: it is damaged, or foreign; another error: the store is out of reach */
-  open(name: string): Promise<CheckpointSource>;
+  /**
+   * Gives a file to `body`.
+   *
+   * @throws (rejects) NotACheckpoint: it is damaged, or foreign; the error of `body`; another error:
+   *   the store is out of reach
+   */
+  read<T>(name: string, body: (source: CheckpointSource) => Promise<T>): Promise<T>;
   remove(name: string): Promise<void>;
   /** Removes what writes that were cut off by a program's death have left. */
   removeUnfinished(): Promise<void>;
@@ -257,21 +260,14 @@ export class DirectoryStore implements CheckpointStore, CheckpointFiles {
     });
   }
 
-  async open(name: string): Promise<CheckpointSource> {
-    return await ofFile(async () => {
-      const file = await open(this.whereIs(name), 'r');
-      try {
-        const { size } = await file.stat();
-        return {
-          size,
-          read: (into, at) => ofFile(() => readFully(file, into, at)),
-          close: () => file.close(),
-        };
-      } catch (error) {
-        await file.close();
-        throw error;
-      }
-    });
+  async read<T>(name: string, body: (source: CheckpointSource) => Promise<T>): Promise<T> {
+    const file = await ofFile(() => open(this.whereIs(name), 'r'));
+    try {
+      const { size } = await ofFile(() => file.stat());
+      return await body({ size, read: (into, at) => ofFile(() => readFully(file, into, at)) });
+    } finally {
+      await file.close();
+    }
   }
 
   async remove(name: string): Promise<void> {

@@ -6,6 +6,8 @@ import { illegalConstructor } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import type { Work } from '../../pool/queue/call.ts';
 import type { End } from '../../pool/queue/call-queue.ts';
+import type { ChangeListeners } from '../../pool/queue/readiness.ts';
+import type { Engine } from '../../pool/queue/strategy.ts';
 import type { Resource } from '../../pool/worker/messages.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { NO_PER_WORKER_VALUES } from '../../values/lost-values.ts';
@@ -117,36 +119,34 @@ export type DatasetOf<T> =
   | AsyncIterable<T>
   | PromiseLike<Iterable<T> | AsyncIterable<T>>;
 
-export interface DatasetsListener {
-  /** `Engine.prepare` */
-  prepare(resource: Resource): void;
+/** The pool. */
+export interface DatasetsHost {
+  readonly engine: Pick<Engine, 'prepare' | 'forget'>;
   /** Why calls are refused; undefined while they are taken. */
-  end(): End | undefined;
-  /** The workers were sent a resource. */
-  onDefined(): void;
-  /** Nobody has a resource any more: the workers let it go. */
-  forget(id: number): void;
+  readonly end: End | undefined;
+  readonly changes: Pick<ChangeListeners, 'notify'>;
 }
 
 export class Datasets {
   readonly #owner: object;
-  readonly #listener: DatasetsListener;
-  readonly #resources = new Map<number, Resource>();
-  /** The ids of data sets and iterators that the program, or a call, has. */
-  readonly #held = new Set<number>();
+  readonly #host: DatasetsHost;
+  /**
+   * The data sets and iterators that the program, or a call, has; undefined: the workers were not
+   * sent it yet. Nobody has it any more: they let it go.
+   */
+  readonly #resources = new Map<number, Resource | undefined>();
   readonly #holders = new FinalizationRegistry<number>((id) => {
-    this.#held.delete(id);
-    if (this.#resources.delete(id)) this.#listener.forget(id);
+    const resource = this.#resources.get(id);
+    this.#resources.delete(id);
+    if (resource !== undefined) this.#host.engine.forget(id);
   });
   #lastId = 0;
   #defining: Promise<void> = Promise.resolve();
-  /** The number of resources that the workers were not sent yet. */
-  #toDefine = 0;
 
   /** @param owner - the cluster, which alone can use the PerWorkerValues */
-  constructor(owner: object, listener: DatasetsListener) {
+  constructor(owner: object, host: DatasetsHost) {
     this.#owner = owner;
-    this.#listener = listener;
+    this.#host = host;
   }
 
   /** Resolves when the workers were sent all resources that exist now. */
@@ -155,7 +155,7 @@ export class Datasets {
   }
 
   get isDefining(): boolean {
-    return this.#toDefine > 0;
+    return [...this.#resources.values()].includes(undefined);
   }
 
   /**
@@ -187,20 +187,19 @@ export class Datasets {
 
   /** What a new worker has to make, in order. */
   get resources(): Iterable<Resource> {
-    return this.#resources.values();
+    return [...this.#resources.values()].filter((resource) => resource !== undefined);
   }
 
   /** @throws the error with which the cluster refuses calls */
   #checkOpen(): void {
-    const end = this.#listener.end();
+    const { end } = this.#host;
     if (end !== undefined) throw end.refusal;
   }
 
   /** Resources are sent in the order of calls: an iterator comes after its data set. */
   #define(make: (id: number) => Promise<Resource>): number {
     const id = ++this.#lastId;
-    this.#held.add(id);
-    this.#toDefine += 1;
+    this.#resources.set(id, undefined);
     this.#defining = this.#defining.then(async () => {
       let resource: Resource;
       try {
@@ -208,12 +207,11 @@ export class Datasets {
       } catch (error) {
         resource = { kind: 'broken', id, record: encode(error).bytes };
       }
-      if (this.#held.has(id)) {
+      if (this.#resources.has(id)) {
         this.#resources.set(id, resource);
-        this.#listener.prepare(resource);
+        this.#host.engine.prepare(resource);
       }
-      this.#toDefine -= 1;
-      this.#listener.onDefined();
+      this.#host.changes.notify();
     });
     return id;
   }

@@ -14,16 +14,15 @@
  */
 
 import { types } from 'node:util';
-import { isBag } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
-import { fieldOf, isError, messageOf } from '../../base/thrown-value.ts';
+import { attempt, fieldOf, isError, messageOf } from '../../base/thrown-value.ts';
 import { classOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { CheckedOptions } from '../../pool/calls/call-options.ts';
 import type { HeldCall, KeptResults, KeptResultsHost, Started } from '../../pool/calls/calls.ts';
 import type { Work } from '../../pool/queue/call.ts';
 import type { Outcome, Settle } from '../../pool/queue/call-queue.ts';
-import { deadlineExceeded, type Limits, UNLIMITED, watch } from '../../pool/queue/time-limits.ts';
+import { deadlineExceeded, UNLIMITED, watch } from '../../pool/queue/time-limits.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
 import { entriesOf, itemsOf } from '../../values/walk.ts';
 import { Variable } from '../variables/variable.ts';
@@ -87,9 +86,10 @@ function decodeRecord(bytes: Uint8Array): { header: Header; value: Uint8Array } 
     throw new NotARecord('its checksum does not match');
   }
   const at = PREFIX_BYTES + record.readUInt32LE(MAGIC.length);
-  const header = at > end ? undefined : parsed(record.subarray(PREFIX_BYTES, at));
-  if (header === undefined) throw new NotARecord('its header cannot be read');
-  return { header, value: record.subarray(at, end) };
+  const header: unknown = attempt(() => JSON.parse(record.subarray(PREFIX_BYTES, at).toString()));
+  const isHeader = FIELDS.every((field) => typeof fieldOf(header, field) === 'string');
+  if (at > end || !isHeader) throw new NotARecord('its header cannot be read');
+  return { header: header as Header, value: record.subarray(at, end) };
 }
 
 const hashOf = (record: Uint8Array): Uint8Array =>
@@ -97,18 +97,6 @@ const hashOf = (record: Uint8Array): Uint8Array =>
     .createHash('sha256')
     .update(record.subarray(0, record.length - HASH_BYTES))
     .digest();
-
-function parsed(json: Buffer): Header | undefined {
-  try {
-    const header: unknown = JSON.parse(json.toString());
-    const isHeader =
-      isBag(header) &&
-      FIELDS.every((field) => typeof (header as Partial<Header>)[field] === 'string');
-    return isHeader ? (header as Header) : undefined;
-  } catch {
-    return undefined;
-  }
-}
 
 type Caller = {
   readonly settle: Settle;
@@ -195,7 +183,14 @@ export class KeyedCalls implements KeptResults {
     if (known !== undefined && known.hash !== hash) throw otherArguments(work.name, key);
     const run = known ?? this.#begin(name, work, hash, options);
     const caller: Caller = { settle, onProgress, unwatch: () => {} };
-    caller.unwatch = this.#watch(run, caller, limits);
+    caller.unwatch = watch(
+      limits,
+      () => {
+        const value = deadlineExceeded(run.functionName, limits.timeoutMs);
+        this.#leave(run, caller, { state: 'failed', value });
+      },
+      (value) => this.#leave(run, caller, { state: 'cancelled', value }),
+    );
     run.callers.add(caller);
     return {
       cancel: (value) => this.#leave(run, caller, { state: 'cancelled', value }),
@@ -247,17 +242,6 @@ export class KeyedCalls implements KeptResults {
     this.#runs.set(name, run);
     void this.#look(run);
     return run;
-  }
-
-  #watch(run: Run, caller: Caller, limits: Limits): () => void {
-    return watch(
-      limits,
-      () => {
-        const value = deadlineExceeded(run.functionName, limits.timeoutMs);
-        this.#leave(run, caller, { state: 'failed', value });
-      },
-      (value) => this.#leave(run, caller, { state: 'cancelled', value }),
-    );
   }
 
   /** A caller gives up. */

@@ -1,8 +1,9 @@
 /** The variables whose values are in this process. */
 
 import { InvalidArgumentError, poolClosed } from '../../errors/errors.ts';
-import type { NativeArray, NativeVariable, NativeVariables } from '../../native/binding.ts';
+import type { NativeVariable, NativeVariables } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
+import type { Answer, Request, VariableSource } from '../../pool/worker/variables.ts';
 import { encode } from '../../record/encoded-error.ts';
 import {
   byteLengthOf,
@@ -11,13 +12,13 @@ import {
   definitionOf,
   emptyArray,
   makeVariable,
-  type NativeOperations,
-  nativeOperations,
   otherShape,
+  readNative,
+  type Values,
   type Variable,
+  type VariableStore,
   type VariableValue,
 } from './variable.ts';
-import type { Answer, Request, Values, VariableSource, VariableStore } from './variable-store.ts';
 
 /** The workers of a cluster, on this machine. */
 export interface VariableUsers {
@@ -30,8 +31,6 @@ export interface VariableUsers {
 type Entry = {
   definition: Definition;
   native: NativeVariable;
-  /** Those of `variable`. */
-  operations: NativeOperations;
   variable: Variable;
 };
 
@@ -41,9 +40,14 @@ type Entry = {
  */
 const PUBLISHED_BYTES = 64 * 1024;
 
-const refuse = (): never => {
-  throw poolClosed('cluster');
-};
+/** What `perform` returns, or the error that it throws. */
+export function answerOf(perform: () => unknown): Answer {
+  try {
+    return [perform()];
+  } catch (error) {
+    return [undefined, encode(error).bytes];
+  }
+}
 
 export class ClusterVariables implements VariableStore, VariableSource {
   readonly #owner: object;
@@ -92,22 +96,29 @@ export class ClusterVariables implements VariableStore, VariableSource {
     if (known !== undefined) return known.variable;
     const { path } = native;
     const definition = path === undefined ? shape : { ...shape, path };
-    const operations = nativeOperations(native, definition, () => undefined);
-    const variable = makeVariable(definition, operations, this.#owner);
+    const variable = makeVariable(
+      definition,
+      {
+        read: () => {
+          this.#checkOpen();
+          return readNative(native, definition);
+        },
+        update: (operation, value) => {
+          this.#checkOpen();
+          if (operation === 'assign') native.assign(value);
+          else native.assignAdd(value, 0, 0);
+        },
+      },
+      this.#owner,
+    );
     native.bindCapsule(variable);
-    this.#entries.set(name, { definition, native, operations, variable });
+    this.#entries.set(name, { definition, native, variable });
     workers?.define?.(definition);
     return variable;
   }
 
   answer(request: Request, reply: (answer: Answer) => void): void {
-    let answer: Answer;
-    try {
-      answer = [this.perform(request)];
-    } catch (error) {
-      answer = [undefined, encode(error).bytes];
-    }
-    reply(answer);
+    reply(answerOf(() => this.perform(request)));
   }
 
   /** @throws InvalidArgumentError, TypeError: no such variable, or a value that does not fit it */
@@ -115,17 +126,16 @@ export class ClusterVariables implements VariableStore, VariableSource {
     const entry = this.#entries.get(name);
     if (entry === undefined) throw new InvalidArgumentError(`There is no variable '${name}'`);
     const { native, definition } = entry;
-    const operations = nativeOperations(native, definition, () => ({ call, ordinal }));
-    if (operation === 'read') return operations.read();
+    if (operation === 'read') return readNative(native, definition);
     checkFits('value', definition, value);
-    if (operation === 'assign') operations.assign(value);
-    else operations.assignAdd(value);
+    if (operation === 'assign') native.assign(value);
+    else native.assignAdd(value, call, ordinal);
     return undefined;
   }
 
   /** The values of all variables at one moment: no update is in one of them and missing in another. */
   async snapshot(): Promise<Values> {
-    if (this.#isClosed) refuse();
+    this.#checkOpen();
     const values: Values = new Map();
     for (const [name, { definition }] of this.#entries) {
       values.set(name, { definition, value: emptyArray(definition) });
@@ -140,16 +150,15 @@ export class ClusterVariables implements VariableStore, VariableSource {
 
   /** Sets the variables of `values`, which has values that fit, at one moment. */
   async restore(values: Values): Promise<void> {
-    if (this.#isClosed) refuse();
-    const natives: NativeVariable[] = [];
-    const arrays: NativeArray[] = [];
-    for (const [name, { native }] of this.#entries) {
+    this.#checkOpen();
+    const known = [...this.#entries].flatMap(([name, { native }]) => {
       const value = values.get(name)?.value;
-      if (value === undefined) continue;
-      natives.push(native);
-      arrays.push(value);
-    }
-    this.#native.assignAll(natives, arrays);
+      return value === undefined ? [] : [{ native, value }];
+    });
+    this.#native.assignAll(
+      known.map(({ native }) => native),
+      known.map(({ value }) => value),
+    );
   }
 
   /** The call has ended for good. */
@@ -160,7 +169,9 @@ export class ClusterVariables implements VariableStore, VariableSource {
   close(): void {
     this.#isClosed = true;
     this.#native.endPublishing();
-    const refused: NativeOperations = { read: refuse, assign: refuse, assignAdd: refuse };
-    for (const { operations } of this.#entries.values()) Object.assign(operations, refused);
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw poolClosed('cluster');
   }
 }

@@ -1,6 +1,16 @@
-/** The public class Variable, and how one travels among the arguments of a function. */
+/**
+ * The public class Variable, how one travels among the arguments of a function, and where the values
+ * are, as their users see it.
+ */
 
-import { illegalConstructor, invalidType } from '../../base/arguments.ts';
+import {
+  checkDuration,
+  checkOptions,
+  checkString,
+  illegalConstructor,
+  integerFrom,
+  invalidType,
+} from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import { isObject } from '../../base/thrown-value.ts';
 import { bufferOf, byteOffsetOf, classOf, lengthOf } from '../../base/typed-arrays.ts';
@@ -9,7 +19,7 @@ import { InvalidArgumentError } from '../../errors/errors.ts';
 import { type NativeArray, type NativeVariable, VARIABLE_TYPES } from '../../native/binding.ts';
 import type {
   Definition,
-  OperationId,
+  Request,
   SharedVariable,
   VariableValue,
 } from '../../pool/worker/variables.ts';
@@ -22,11 +32,14 @@ export type Widened<T> = T extends number ? number : T;
 /** Carries the operations of one variable to its value. Given only values that fit. */
 export interface Operations {
   read(): VariableValue | Promise<VariableValue>;
-  assign(value: VariableValue): void | Promise<void>;
-  assignAdd(delta: VariableValue): void | Promise<void>;
+  update(operation: Update, value: VariableValue): void | Promise<void>;
 }
 
-const CLASSES = { Float64Array, Float32Array, Int32Array } as const;
+export type Update = Exclude<Request[0], 'read'>;
+
+/** Of an array with the value, or a copy of it: by type, as VARIABLE_TYPES. */
+const CLASSES = [Float64Array, Float64Array, Float32Array, Int32Array] as const;
+const classFor = (type: number) => CLASSES[type] ?? Float64Array;
 
 /** A property that clones of a Variable have, with the variable's name. */
 const MARK = 'allstop:variable';
@@ -116,12 +129,7 @@ export class Variable<T extends VariableValue = VariableValue> implements Shared
    *   UnavailableError, FailedPreconditionError: as for `read`
    */
   assign(value: T): Promise<void> {
-    try {
-      checkFits('value', this.#definition, value);
-      return this.#operations.assign(value) ?? DONE;
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    return this.#update('assign', 'value', value);
   }
 
   /**
@@ -132,9 +140,13 @@ export class Variable<T extends VariableValue = VariableValue> implements Shared
    * @throws (rejects) as `assign`
    */
   assignAdd(delta: T): Promise<void> {
+    return this.#update('assignAdd', 'delta', delta);
+  }
+
+  #update(operation: Update, what: string, value: T): Promise<void> {
     try {
-      checkFits('delta', this.#definition, delta);
-      return this.#operations.assignAdd(delta) ?? DONE;
+      checkFits(what, this.#definition, value);
+      return this.#operations.update(operation, value) ?? DONE;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -194,17 +206,12 @@ export function checkFits(
 }
 
 /** Whether `value` can be all of the variable's value; a number's is in a Float64Array. */
-export function isArrayFor({ type, length }: Definition, value: unknown): value is NativeArray {
-  const known = VARIABLE_TYPES[type] ?? 'number';
-  const own = known === 'number' ? 'Float64Array' : known;
-  return classOf(value) === own && lengthOf(value) === length;
-}
+export const isArrayFor = ({ type, length }: Definition, value: unknown): value is NativeArray =>
+  classOf(value) === classFor(type).name && lengthOf(value) === length;
 
 /** An array of zeros, for a copy of the variable's value; of one element for a number. */
-export function emptyArray({ type, length }: Definition): NativeArray {
-  const known = VARIABLE_TYPES[type] ?? 'number';
-  return new CLASSES[known === 'number' ? 'Float64Array' : known](length);
-}
+export const emptyArray = ({ type, length }: Definition): NativeArray =>
+  new (classFor(type))(length);
 
 /** A view of the elements of `value`, which has as many at `begin`, that have this definition. */
 export function elementsOf(
@@ -212,14 +219,13 @@ export function elementsOf(
   value: NativeArray,
   begin: number,
 ): NativeArray {
-  const Class = CLASSES[VARIABLE_TYPES[type] as keyof typeof CLASSES];
+  const Class = classFor(type);
   const start = byteOffsetOf(value) + begin * Class.BYTES_PER_ELEMENT;
   return new Class(bufferOf(value), start, length);
 }
 
 /** `type`: an index into VARIABLE_TYPES. */
-export const bytesPerElement = (type: number): number =>
-  VARIABLE_TYPES[type]?.endsWith('32Array') === true ? 4 : 8;
+export const bytesPerElement = (type: number): number => classFor(type).BYTES_PER_ELEMENT;
 
 /** The length of its value, or of a copy of it. */
 export const byteLengthOf = ({ type, length }: Definition): number =>
@@ -273,32 +279,65 @@ export function revive(value: unknown, find: (name: string) => Variable): unknow
   return visit(value);
 }
 
-// The operations of a variable whose value is in this process.
+/** A copy of a value that is in this process. */
+export function readNative(native: NativeVariable, definition: Definition): VariableValue {
+  if (definition.type === 0) return native.read() as number;
+  const into = emptyArray(definition);
+  native.read(into);
+  return into;
+}
 
-/** Operations that are done when they return. */
-export type NativeOperations = {
-  read(): VariableValue;
-  assign(value: VariableValue): void;
-  assignAdd(delta: VariableValue): void;
+// The arguments of `cluster.variable`.
+
+export type VariableOptions = {
+  /**
+   * The index of the parameter server that keeps the variable. By default its name decides, and one
+   * of more than 1 MiB is on several servers, each with a range of its elements. A LocalStrategy has
+   * none, and ignores it.
+   */
+  ps?: number | undefined;
+  /**
+   * Milliseconds to wait for a parameter server. Default: 60,000. A LocalStrategy has nothing to
+   * wait for.
+   */
+  timeoutMs?: number | undefined;
 };
 
-/** @param nextId - the id of the next `assignAdd`; undefined: no call makes it */
-export function nativeOperations(
-  native: NativeVariable,
-  definition: Definition,
-  nextId: () => OperationId | undefined,
-): NativeOperations {
-  return {
-    read: () => {
-      if (definition.type === 0) return native.read() as number;
-      const into = emptyArray(definition);
-      native.read(into);
-      return into;
-    },
-    assign: (value) => native.assign(value),
-    assignAdd: (delta) => {
-      const id = nextId();
-      native.assignAdd(delta, id?.call ?? 0, id?.ordinal ?? 0);
-    },
-  };
+/** @throws TypeError, RangeError, InvalidArgumentError */
+export function checkVariableOptions(name: unknown, options: unknown): void {
+  checkString('name', name);
+  if (name === '') throw new InvalidArgumentError('The name of a variable is empty');
+  const known = { ps: integerFrom(0), timeoutMs: checkDuration };
+  checkOptions('options', options as VariableOptions | undefined, known);
 }
+
+/** A value of each variable; a number's is a Float64Array with one element. */
+export type Values = Map<string, { definition: Definition; value: NativeArray }>;
+
+/** The variables of a cluster, as its coordinator uses them. */
+export interface VariableStore {
+  readonly definitions: Definition[];
+  /**
+   * The variable of this name, made with a copy of `initial` if there was none.
+   *
+   * @throws (rejects) TypeError: `initial`; InvalidArgumentError: it has another type or length;
+   *   UnavailableError: no parameter server keeps it
+   */
+  variable(name: string, initial: VariableValue, options?: VariableOptions): Promise<Variable>;
+  /** The values of all variables at the moment of the call: a consistent cut. */
+  snapshot(): Promise<Values>;
+  /** Sets the variables of `values`, which has values that fit, at one moment. */
+  restore(values: Values): Promise<void>;
+  /** `Engine.assertHeld`, if the engine keeps the variables. */
+  assertHeld?(): Promise<void>;
+  /** The call has ended for good. */
+  forget(call: number): void;
+  /**
+   * The program has closed the cluster, and no function runs any more: from now on its operations
+   * are a FailedPreconditionError.
+   */
+  close(): void;
+}
+
+/** The VariableStore of each ClusterCoordinator. */
+export const variablesOf: WeakMap<object, VariableStore> = new WeakMap();

@@ -7,7 +7,12 @@ import {
 } from '../../errors/errors.ts';
 import type { NativeArray } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
-import type { Calling, MakeWorkerVariables, WorkerVariables } from '../../pool/worker/variables.ts';
+import type {
+  Calling,
+  MakeWorkerVariables,
+  Request,
+  WorkerVariables,
+} from '../../pool/worker/variables.ts';
 import { decode } from '../../record/encoded-error.ts';
 import {
   byteLengthOf,
@@ -15,36 +20,23 @@ import {
   type Definition,
   emptyArray,
   makeVariable,
-  nativeOperations,
-  type Operations,
+  readNative,
   revive,
   type Variable,
   type VariableValue,
 } from './variable.ts';
-import type { Answer, Request } from './variable-store.ts';
 
 /**
- * The operations, of which a function of a call with a key may only read: its result would be kept
- * where an earlier checkpoint is restored, and the write would be missing.
+ * A function of a call with a key may only read: its result would be kept where an earlier
+ * checkpoint is restored, and the write would be missing.
+ *
+ * @throws FailedPreconditionError
  */
-function guarded(name: string, operations: Operations, calling: Calling): Operations {
-  const refuse = (): void => {
-    if (!calling.isKeyed()) return;
-    throw new FailedPreconditionError(
-      `The function of a call with a key cannot write to the variable '${name}': its result is kept, and a checkpoint that is older than the result would lack the write. Return the value, and update the variable where the result arrives`,
-    );
-  };
-  return {
-    read: () => operations.read(),
-    assign(value) {
-      refuse();
-      return operations.assign(value);
-    },
-    assignAdd(delta) {
-      refuse();
-      return operations.assignAdd(delta);
-    },
-  };
+function checkMayWrite(name: string, calling: Calling): void {
+  if (!calling.isKeyed()) return;
+  throw new FailedPreconditionError(
+    `The function of a call with a key cannot write to the variable '${name}': its result is kept, and a checkpoint that is older than the result would lack the write. Return the value, and update the variable where the result arrives`,
+  );
 }
 
 const unknown = (name: string): InvalidArgumentError =>
@@ -56,27 +48,41 @@ const unknown = (name: string): InvalidArgumentError =>
 function threadVariables(id: number, calling: Calling): WorkerVariables {
   const found = new Map<string, Variable>();
   const owner = {};
-  const variables = {
-    find(name: string): Variable {
-      const known = found.get(name);
-      if (known !== undefined) return known;
-      const all = binding().attachVariables(id);
-      if (all === null) throw new UnavailableError("The variables' coordinator has ended");
-      const native = all.find(name);
-      if (native === null) throw unknown(name);
-      const { type, byteLength } = native;
-      const definition: Definition = { name, type, length: byteLength / bytesPerElement(type) };
-      const operations = nativeOperations(native, definition, () => calling.nextId(name));
-      const variable = makeVariable(definition, guarded(name, operations, calling), owner);
-      native.bindCapsule(variable);
-      found.set(name, variable);
-      return variable;
-    },
-    revive: (args: unknown) => void revive(args, variables.find),
+  const find = (name: string): Variable => {
+    const known = found.get(name);
+    if (known !== undefined) return known;
+    const all = binding().attachVariables(id);
+    if (all === null) throw new UnavailableError("The variables' coordinator has ended");
+    const native = all.find(name);
+    if (native === null) throw unknown(name);
+    const { type, byteLength } = native;
+    const definition: Definition = { name, type, length: byteLength / bytesPerElement(type) };
+    const variable = makeVariable(
+      definition,
+      {
+        read: () => readNative(native, definition),
+        update: (operation, value) => {
+          checkMayWrite(name, calling);
+          if (operation === 'assign') {
+            native.assign(value);
+            return;
+          }
+          const own = calling.nextId(name);
+          native.assignAdd(value, own?.call ?? 0, own?.ordinal ?? 0);
+        },
+      },
+      owner,
+    );
+    native.bindCapsule(variable);
+    found.set(name, variable);
+    return variable;
+  };
+  return {
+    find,
+    revive: (args) => void revive(args, find),
     define: () => {},
     answered: () => {},
   };
-  return variables;
 }
 
 /** Copies the value, and returns whether it could; null: only messages read it. */
@@ -96,93 +102,85 @@ const copyOf = (value: VariableValue): VariableValue =>
  * than it was told of: an update is in that memory before it is answered (published_bytes.h). While
  * an update of this process is on its way, which a read behind it must see, that is a message, too.
  */
-class RemoteVariables implements WorkerVariables {
-  readonly #found = new Map<string, Variable>();
-  readonly #pending = new Map<
+function remoteVariables(
+  post: (id: number, request: Request) => void,
+  calling: Calling,
+  definitions: readonly Definition[] = [],
+): WorkerVariables {
+  const found = new Map<string, Variable>();
+  const pending = new Map<
     number,
     { resolve: (value: unknown) => void; reject: (error: unknown) => void }
   >();
-  readonly #post: (id: number, request: Request) => void;
-  readonly #calling: Calling;
-  #lastId = 0;
-
-  constructor(
-    post: (id: number, request: Request) => void,
-    calling: Calling,
-    definitions: readonly Definition[] = [],
-  ) {
-    this.#post = post;
-    this.#calling = calling;
-    this.define(...definitions);
-  }
-
-  revive(args: unknown): void {
-    revive(args, (name) => this.find(name));
-  }
-
-  define(...definitions: readonly Definition[]): void {
-    for (const definition of definitions) this.#define(definition);
-  }
-
-  #define(definition: Definition): void {
+  const owner = {};
+  let lastId = 0;
+  const ask = (request: Request): Promise<unknown> => {
+    lastId += 1;
+    const id = lastId;
+    return new Promise((resolve, reject) => {
+      pending.set(id, { resolve, reject });
+      post(id, request);
+    });
+  };
+  const define = (definition: Definition): void => {
     const { name } = definition;
-    if (this.#found.has(name)) return;
+    if (found.has(name)) return;
     const copyInto = publishedValue(definition);
     let updates = 0; // on their way
     const update = async (request: Request): Promise<void> => {
       updates += 1;
       try {
-        await this.#ask(request);
+        await ask(request);
       } finally {
         updates -= 1;
       }
     };
-    const operations: Operations = {
-      read: () => {
-        if (copyInto !== null && updates === 0) {
-          const into = emptyArray(definition);
-          if (copyInto(into)) return into;
-        }
-        return this.#ask(['read', name, 0, 0]) as Promise<VariableValue>;
+    const variable = makeVariable(
+      definition,
+      {
+        read: () => {
+          if (copyInto !== null && updates === 0) {
+            const into = emptyArray(definition);
+            if (copyInto(into)) return into;
+          }
+          return ask(['read', name, 0, 0]) as Promise<VariableValue>;
+        },
+        update: (operation, value) => {
+          checkMayWrite(name, calling);
+          const own =
+            operation === 'assign'
+              ? { call: calling.id(), ordinal: calling.attempt() }
+              : calling.nextId(name);
+          return update([operation, name, own?.call ?? 0, own?.ordinal ?? 0, copyOf(value)]);
+        },
       },
-      assign: (value) => {
-        const [call, attempt] = [this.#calling.id(), this.#calling.attempt()];
-        return update(['assign', name, call, attempt, copyOf(value)]);
-      },
-      assignAdd: (delta) => {
-        const { call, ordinal } = this.#calling.nextId(name) ?? { call: 0, ordinal: 0 };
-        return update(['assignAdd', name, call, ordinal, copyOf(delta)]);
-      },
-    };
-    const variable = makeVariable(definition, guarded(name, operations, this.#calling), this);
+      owner,
+    );
     binding().bindRemoteVariable(variable);
-    this.#found.set(name, variable);
-  }
-
-  find(name: string): Variable {
-    const variable = this.#found.get(name);
+    found.set(name, variable);
+  };
+  const find = (name: string): Variable => {
+    const variable = found.get(name);
     if (variable === undefined) throw unknown(name);
     return variable;
-  }
-
-  answered(id: number, [value, record]: Answer): void {
-    const pending = this.#pending.get(id);
-    this.#pending.delete(id);
-    if (record === undefined) pending?.resolve(value);
-    else pending?.reject(decode(record).value);
-  }
-
-  #ask(request: Request): Promise<unknown> {
-    this.#lastId += 1;
-    const id = this.#lastId;
-    return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-      this.#post(id, request);
-    });
-  }
+  };
+  for (const definition of definitions) define(definition);
+  return {
+    find,
+    revive: (args) => void revive(args, find),
+    define(...added) {
+      for (const definition of added) define(definition);
+    },
+    answered(id, [value, record]) {
+      const asked = pending.get(id);
+      pending.delete(id);
+      if (record === undefined) asked?.resolve(value);
+      else asked?.reject(decode(record).value);
+    },
+  };
 }
 
 export const workerVariables: MakeWorkerVariables = ({ variables, definitions }, calling, post) =>
   variables === undefined
-    ? new RemoteVariables(post, calling, definitions)
+    ? remoteVariables(post, calling, definitions)
     : threadVariables(variables, calling);

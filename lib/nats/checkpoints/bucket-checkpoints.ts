@@ -13,21 +13,17 @@ import type { JetStreamManager } from '@nats-io/jetstream';
 import type { ObjectInfo, ObjectStore } from '@nats-io/obj';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/thrown-value.ts';
-import { within } from '../../base/timer.ts';
 import {
   type CheckpointFiles,
   type CheckpointSource,
   type CheckpointStore,
   NotACheckpoint,
 } from '../../cluster/checkpoints/checkpoint-file.ts';
-import { load } from '../connection/connection.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { openJetStream } from '../connection/jetstream.ts';
 import { StoreLine } from '../connection/store-line.ts';
-import { roomInMessage, writeObject } from '../results/objects.ts';
+import { openObjects, readChunks, roomInMessage, writeObject } from '../results/objects.ts';
 
-/** Chunks that have not come for so long do not come any more. */
-const CHUNK_MS = 10_000;
 const UNFINISHED_MS = 10 * 60_000;
 
 /** The part of NatsStrategy that its checkpoints read. */
@@ -58,10 +54,11 @@ export class BucketCheckpoints implements CheckpointStore {
       inboxPrefix: `_INBOX.allstop_checkpoints.${bucket}`,
       options: this.#options,
       patienceMs: this.#settings.unavailableAfterMs,
-      whatFailed: () => `The checkpoints in the bucket '${bucket}' could not be ${what}`,
+      subject: `The checkpoints in the bucket '${bucket}'`,
+      open: (nats) => this.#open(nats),
     });
     try {
-      return await line.use(what, async (nats) => await body(await this.#open(nats)));
+      return await line.use(what, body);
     } finally {
       await line.close();
     }
@@ -69,9 +66,8 @@ export class BucketCheckpoints implements CheckpointStore {
 
   async #open(nats: NatsConnection): Promise<CheckpointFiles> {
     const js = await openJetStream(nats, this.#options);
-    const { Objm } = await load('@nats-io/obj', () => import('@nats-io/obj'));
     const { replicas } = this.#settings;
-    const objects = await new Objm(js).create(this.#bucket, { replicas });
+    const objects = await openObjects(js, this.#bucket, { replicas });
     return new BucketFiles(this.#bucket, nats, await js.jetstreamManager(false), objects);
   }
 }
@@ -111,7 +107,7 @@ class BucketFiles implements CheckpointFiles {
     await writeObject(this.#objects, name, Buffer.concat(parts), most, mayWrite);
   }
 
-  async open(name: string): Promise<CheckpointSource> {
+  async read<T>(name: string, body: (source: CheckpointSource) => Promise<T>): Promise<T> {
     const info = await this.#info(name);
     if (info === undefined) throw new NotACheckpoint('it is not there any more');
     if (info.options?.link) throw new NotACheckpoint('it is a link to another object');
@@ -121,42 +117,28 @@ class BucketFiles implements CheckpointFiles {
       throw new NotACheckpoint(`it has ${found} chunks, not ${info.chunks}`);
     }
     const bytes = await this.#bytesOf(name);
-    return {
+    return await body({
       size: bytes.byteLength,
       read: async (into, at) => {
         if (at + into.byteLength > bytes.byteLength) throw new NotACheckpoint('it is cut off');
         into.set(bytes.subarray(at, at + into.byteLength));
       },
-      close: async () => {},
-    };
+    });
   }
 
   /** @throws (rejects) NotACheckpoint: the bytes are other ones; another error: they do not come */
   async #bytesOf(name: string): Promise<Uint8Array> {
-    const damaged = (error: unknown): Error =>
-      // The client's own errors about the object, and no others, name its digest.
-      /digest/.test(messageOf(error)) && !this.#nats.isClosed()
-        ? new NotACheckpoint(messageOf(error).replaceAll(/\s+/g, ' '), { cause: error })
-        : (error as Error);
-    const found = await this.#objects.get(name).catch((error: unknown) => {
-      throw damaged(error);
-    });
-    if (found === null) throw new NotACheckpoint('it is not there any more');
-    found.error.catch(() => {}); // the stream has the same error
-    const reader = found.data.getReader();
     const chunks: Uint8Array[] = [];
-    for (;;) {
-      const read = reader.read().catch((error: unknown) => {
-        throw damaged(error);
-      });
-      const part = await within(CHUNK_MS, read, () => undefined);
-      if (part === undefined) {
-        await reader.cancel();
-        throw new Error('timeout: the bytes do not come');
-      }
-      if (part.done) return Buffer.concat(chunks);
-      chunks.push(part.value);
+    try {
+      const found = await this.#objects.get(name);
+      if (found === null) throw new NotACheckpoint('it is not there any more');
+      await readChunks(found, chunks);
+    } catch (error) {
+      // The client's own errors about the object, and no others, name its digest.
+      if (!/digest/.test(messageOf(error)) || this.#nats.isClosed()) throw error;
+      throw new NotACheckpoint(messageOf(error).replaceAll(/\s+/g, ' '), { cause: error });
     }
+    return Buffer.concat(chunks);
   }
 
   /** The client's `delete` would leave a message for each name, for ever. */

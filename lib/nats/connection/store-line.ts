@@ -20,7 +20,7 @@ const FIRST_MS = 2_000;
 /** Of an attempt that has failed, no more counts: it may have carried much. */
 const LONGEST_ATTEMPT_MS = 5_000;
 
-export type StoreLineSettings = {
+export type StoreLineSettings<O> = {
   /** The name of the connection in the server's monitoring. */
   readonly name: string;
   readonly inboxPrefix: string;
@@ -30,13 +30,16 @@ export type StoreLineSettings = {
    * that works does not count.
    */
   readonly patienceMs: number;
-  /** What could not be done, as in "The results in the bucket 'b' could not be read". */
-  readonly whatFailed: (what: 'read' | 'written') => string;
+  /** What could not be read or written, as in "The results in the bucket 'b'". */
+  readonly subject: string;
+  /** Opens what an operation uses of a connection: once for each, and again after an error. */
+  readonly open: (nats: NatsConnection) => Promise<O>;
 };
 
-export class StoreLine {
-  readonly #settings: StoreLineSettings;
-  readonly #waiting = new Set<() => void>();
+export class StoreLine<O> {
+  readonly #settings: StoreLineSettings<O>;
+  readonly #waiting: (() => void)[] = [];
+  #opened: { readonly nats: NatsConnection; readonly parts: Promise<O> } | undefined;
   /** Undefined until the first operation. */
   #connection: Connection | undefined;
   /** Why there is no connection, and which servers were tried. */
@@ -47,7 +50,7 @@ export class StoreLine {
   #wasThere = false;
   #isClosed = false;
 
-  constructor(settings: StoreLineSettings) {
+  constructor(settings: StoreLineSettings<O>) {
     this.#settings = settings;
   }
 
@@ -59,18 +62,23 @@ export class StoreLine {
    * @param body - may be called several times, each with another connection
    * @throws (rejects) UnavailableError; the FailedPreconditionError of `body`
    */
-  async use<T>(what: 'read' | 'written', body: (nats: NatsConnection) => Promise<T>): Promise<T> {
+  async use<T>(what: 'read' | 'written', body: (opened: O) => Promise<T>): Promise<T> {
     let leftMs = this.#settings.patienceMs;
     for (;;) {
       const waited = performance.now();
       const nats = await this.#connected(what, leftMs);
       const began = performance.now();
       leftMs -= began - waited;
+      if (this.#opened?.nats !== nats) {
+        this.#opened = { nats, parts: this.#settings.open(nats) };
+      }
+      const opened = this.#opened;
       try {
-        const found = await body(nats);
+        const found = await body(await opened.parts);
         this.#wasThere = true;
         return found;
       } catch (error) {
+        if (this.#opened === opened) this.#opened = undefined; // a bucket may be made again
         // A package is missing, or the program may write no more.
         if (error instanceof UnavailableError || error instanceof FailedPreconditionError)
           throw error;
@@ -134,23 +142,19 @@ export class StoreLine {
 
   /** Resolves when the connection has changed, at the latest after `ms`. */
   async #changed(ms: number): Promise<void> {
-    let wake = (): void => {};
-    const changed = new Promise<void>((resolve) => {
-      wake = resolve;
-    });
-    this.#waiting.add(wake);
+    const changed = new Promise<void>((resolve) => this.#waiting.push(resolve));
     await within(ms, changed, () => {});
-    this.#waiting.delete(wake);
   }
 
   #wake(): void {
-    for (const wake of this.#waiting) wake();
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 
   #unavailable(what: 'read' | 'written', error: unknown, servers: string): UnavailableError {
     const { cause, remedy } = explainFailure(error, servers);
-    return new UnavailableError(`${this.#settings.whatFailed(what)}: ${cause}. To do: ${remedy}`, {
-      cause: error,
-    });
+    return new UnavailableError(
+      `${this.#settings.subject} could not be ${what}: ${cause}. To do: ${remedy}`,
+      { cause: error },
+    );
   }
 }

@@ -13,7 +13,7 @@ import { hostname } from 'node:os';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { oneLine } from '../../base/thrown-value.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
-import type { VariableStore } from '../../cluster/variables/variable-store.ts';
+import type { VariableStore } from '../../cluster/variables/variable.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { requestOf } from '../../coordinator/explain.ts';
 import { counted, duration } from '../../coordinator/words.ts';

@@ -1,11 +1,11 @@
 /** The queue of a WorkerPool on a node: which thread takes a call does not matter here. */
 
-import type { VariableSource } from '../../cluster/variables/variable-store.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { Call } from '../../pool/queue/call.ts';
 import type { Outcome, QueuedCalls } from '../../pool/queue/call-queue.ts';
 import type { EngineEvent, StrategyHost } from '../../pool/queue/strategy.ts';
 import type { Fate, WorkerResource } from '../../pool/worker/messages.ts';
+import type { VariableSource } from '../../pool/worker/variables.ts';
 
 export type NodeHostOptions = Pick<
   StrategyHost,

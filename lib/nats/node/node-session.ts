@@ -7,6 +7,7 @@
  */
 
 import { availableParallelism, hostname } from 'node:os';
+import { ClusterVariables } from '../../cluster/variables/cluster-variables.ts';
 import { type StopMessage, StopPeer } from '../../coordinator/stop-relay.ts';
 import type { TaskReadiness } from '../../errors/phases.ts';
 import { Call, type Work } from '../../pool/queue/call.ts';
@@ -26,7 +27,7 @@ import type { Recycle } from '../../pool/workers/channel.ts';
 import { coalesced } from '../../pool/workers/feeding.ts';
 import { WorkerPool } from '../../pool/workers/worker-pool.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import { KeptVariables, NodeVariables } from '../variables/node-variables.ts';
+import { keptAnswer, NodeVariables } from '../variables/node-variables.ts';
 import { checkLength, ReliableChannel } from '../wire/reliable-channel.ts';
 import {
   type FromNode,
@@ -216,7 +217,7 @@ export class NodeSession extends NodeHost {
   /** How long a coordinator may be away that comes back to its calls here. */
   readonly unavailableAfterMs: number;
   /** Undefined on a worker. */
-  readonly #kept: KeptVariables | undefined;
+  readonly #kept: ClusterVariables | undefined;
   /** Of a node with several slots: the thread that has the data sets of all. */
   readonly #datasets: SharedDatasets | undefined;
   /** The data sets and iterators that have come, and that the program has. */
@@ -263,7 +264,7 @@ export class NodeSession extends NodeHost {
       broadcast: (stop) => listener.broadcast(here(stop)),
       answerMs: options.unavailableAfterMs,
     });
-    if (job === 'ps') this.#kept = new KeptVariables();
+    if (job === 'ps') this.#kept = new ClusterVariables(this);
     else if (slots > 1) this.#datasets = new SharedDatasets(this, this.#settings);
     this.changed();
   }
@@ -460,8 +461,9 @@ export class NodeSession extends NodeHost {
       }
       case 'operate': {
         const { id, request } = message;
-        const answer = this.#kept?.answer(request);
-        if (id !== 0 && answer !== undefined) this.#post({ kind: 'answer', id, answer });
+        if (this.#kept === undefined) return;
+        const answer = keptAnswer(this.#kept, request);
+        if (id !== 0) this.#post({ kind: 'answer', id, answer });
         return;
       }
       case 'defined': {

@@ -1,9 +1,11 @@
 /** Bytes in JetStream's object store, whole or as much as there is. */
 
-import type { ObjectStore } from '@nats-io/obj';
+import type { JetStreamClient } from '@nats-io/jetstream';
+import type { ObjectResult, ObjectStore } from '@nats-io/obj';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { within } from '../../base/timer.ts';
 import { UnavailableError } from '../../errors/errors.ts';
+import { load } from '../connection/connection.ts';
 
 const CHUNK_BYTES = 128 * 1024;
 /** Chunks that have not come for so long are gone: expired, or replaced by another writer's. */
@@ -69,19 +71,35 @@ export async function readObject(
 ): Promise<Uint8Array | undefined> {
   const found = await objects.get(name);
   if (found === null) return undefined;
-  found.error.catch(() => {}); // the stream has the same error
-  const reader = found.data.getReader();
   const chunks: Uint8Array[] = [];
-  try {
-    for (;;) {
-      const part = await within(CHUNK_MS, reader.read(), () => undefined);
-      if (part === undefined) await reader.cancel();
-      if (part === undefined || part.done) break;
-      chunks.push(part.value);
-    }
-  } catch (error) {
+  await readChunks(found, chunks).catch((error: unknown) => {
     if (!isUp()) throw error;
-  }
+  });
   if (!isUp()) throw new Error('The connection was lost');
   return Buffer.concat(chunks);
+}
+
+/** @throws (rejects) the client's error; Error: they do not come */
+export async function readChunks(found: ObjectResult, chunks: Uint8Array[]): Promise<void> {
+  found.error.catch(() => {}); // the stream has the same error
+  const reader = found.data.getReader();
+  for (;;) {
+    const part = await within(CHUNK_MS, reader.read(), () => undefined);
+    if (part === undefined) {
+      await reader.cancel();
+      throw new Error('timeout: the bytes do not come');
+    }
+    if (part.done) return;
+    chunks.push(part.value);
+  }
+}
+
+/** Opens the object store of this name, which is made if it is missing. */
+export async function openObjects(
+  js: JetStreamClient,
+  bucket: string,
+  settings: { replicas: number; ttl?: number },
+): Promise<ObjectStore> {
+  const { Objm } = await load('@nats-io/obj', () => import('@nats-io/obj'));
+  return await new Objm(js).create(bucket, settings);
 }

@@ -1,10 +1,9 @@
 /** The variables of a run at a node: those that a parameter server keeps, and those that threads use. */
 
-import { ClusterVariables } from '../../cluster/variables/cluster-variables.ts';
-import type { Definition } from '../../cluster/variables/variable.ts';
-import type { Answer, Request, VariableSource } from '../../cluster/variables/variable-store.ts';
+import { answerOf, type ClusterVariables } from '../../cluster/variables/cluster-variables.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import type { NativeArray } from '../../native/binding.ts';
+import type { Answer, Definition, Request, VariableSource } from '../../pool/worker/variables.ts';
 import { encode } from '../../record/encoded-error.ts';
 import type { ServerRequest } from '../wire/session-messages.ts';
 
@@ -50,29 +49,11 @@ export class NodeVariables implements VariableSource {
   }
 }
 
-/** Those that a parameter server keeps for one session. */
-export class KeptVariables {
-  readonly #variables: ClusterVariables = new ClusterVariables(this);
-
-  /** What to send back. */
-  answer(request: ServerRequest): Answer {
-    try {
-      return [this.#perform(request)];
-    } catch (error) {
-      return [undefined, encode(error).bytes];
-    }
-  }
-
-  #perform(request: ServerRequest): unknown {
+/** What a parameter server answers, which keeps `variables` for one session. */
+export const keptAnswer = (variables: ClusterVariables, request: ServerRequest): Answer =>
+  answerOf(() => {
     const [operation, name, call, , value] = request;
-    switch (operation) {
-      case 'define':
-        this.#variables.define(name, value);
-        return undefined;
-      case 'forget':
-        return this.#variables.forget(call);
-      default:
-        return this.#variables.perform(request as Request);
-    }
-  }
-}
+    if (operation === 'define') return void variables.define(name, value);
+    if (operation === 'forget') return variables.forget(call);
+    return variables.perform(request as Request);
+  });

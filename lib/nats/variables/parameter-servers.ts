@@ -44,16 +44,12 @@ import {
   makeVariable,
   otherShape,
   shapeOf,
+  type Values,
   type Variable,
+  type VariableOptions,
+  type VariableStore,
   type VariableValue,
 } from '../../cluster/variables/variable.ts';
-import type {
-  Answer,
-  Request,
-  Values,
-  VariableOptions,
-  VariableStore,
-} from '../../cluster/variables/variable-store.ts';
 import {
   FailedPreconditionError,
   InvalidArgumentError,
@@ -63,6 +59,7 @@ import {
 import type { EngineReadiness } from '../../errors/phases.ts';
 import { binding } from '../../native/native.ts';
 import { ChangeListeners } from '../../pool/queue/readiness.ts';
+import type { Answer, Request } from '../../pool/worker/variables.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { checkLength } from '../wire/reliable-channel.ts';
 import type { ServerRequest, ToNode } from '../wire/session-messages.ts';
@@ -76,8 +73,9 @@ import type { ServerRequest, ToNode } from '../wire/session-messages.ts';
  */
 const RANGE_BYTES = 1024 * 1024;
 
-/** Some of a variable's elements, or all. */
-type Range = {
+/** Some of a variable's elements, or all, and the server that keeps them. */
+type Part = {
+  readonly server: NodeLine;
   /** Its name is that by which the server knows the range. */
   readonly definition: Definition;
   /** The index of its first element in the variable. */
@@ -95,30 +93,21 @@ function placesOf(definition: Definition, places: readonly number[] = []): numbe
   return Array.from({ length: count }, (_, at) => places[(first + at) % places.length] ?? 0);
 }
 
-/** @param keys - for each range, the name by which its server knows it */
-function rangesOf({ type, length }: Definition, keys: readonly string[]): Range[] {
-  const start = (at: number): number => Math.floor((at * length) / keys.length);
-  return keys.map((name, at) => {
-    const begin = start(at);
-    return { definition: { name, type, length: start(at + 1) - begin }, begin };
-  });
-}
-
 /** The value of each range, without a copy. */
-function split(value: VariableValue, ranges: readonly Range[]): VariableValue[] {
-  if (ranges.length === 1 || typeof value === 'number') return [value];
-  return ranges.map(({ definition, begin }) => elementsOf(definition, value, begin));
+function split(value: VariableValue, parts: readonly Part[]): VariableValue[] {
+  if (parts.length === 1 || typeof value === 'number') return [value];
+  return parts.map(({ definition, begin }) => elementsOf(definition, value, begin));
 }
 
 /**
  * The variable's value, in memory of its own: the array that a message holds is a view of the
  * message, or of memory of other buffers.
  *
- * @throws UnavailableError: `values`, the servers' answers, are not those of the ranges
+ * @throws UnavailableError: `values`, the servers' answers, are not those of the parts
  */
 function joined(
   definition: Definition,
-  ranges: readonly Range[],
+  parts: readonly Part[],
   values: readonly unknown[],
 ): VariableValue {
   const wrong = (): UnavailableError =>
@@ -130,7 +119,7 @@ function joined(
     return values[0];
   }
   const all = emptyArray(definition);
-  for (const [at, { definition: own, begin }] of ranges.entries()) {
+  for (const [at, { definition: own, begin }] of parts.entries()) {
     const value = values[at];
     if (!isArrayFor(own, value)) throw wrong();
     all.set(value, begin);
@@ -164,8 +153,6 @@ export interface Hold {
   assertHeld(): Promise<void>;
 }
 
-/** A range, and the server that keeps it. */
-type Part = Range & { readonly server: NodeLine };
 /** The values of a variable's parts; all of it for messages to workers, when one was made. */
 type Reading = { readonly values: readonly unknown[]; whole?: unknown };
 type Made = {
@@ -373,14 +360,15 @@ export class ParameterServers implements VariableStore {
     initial: VariableValue,
     servers: readonly NodeLine[],
   ): Promise<Made> {
-    const { name } = definition;
-    // A key is never used again: of a variable that could not be made, a server may keep a range.
-    const keys = servers.map(() => {
+    const { name, type, length } = definition;
+    const start = (at: number): number => Math.floor((at * length) / servers.length);
+    const parts = servers.map((server, at) => {
+      // A key is never used again: of a variable that could not be made, a server may keep a range.
       this.#lastId += 1;
-      return `${this.#lastId} ${name}`;
+      const begin = start(at);
+      const own = { name: `${this.#lastId} ${name}`, type, length: start(at + 1) - begin };
+      return { server, definition: own, begin };
     });
-    const ranges = rangesOf(definition, keys);
-    const parts = servers.map((server, at) => ({ ...(ranges[at] as Range), server }));
     const values = split(initial, parts);
     const defined = parts.map(({ server, definition: { name: key } }, at) =>
       this.#ask(server, ['define', key, 0, 0, values[at]]),
@@ -390,8 +378,7 @@ export class ParameterServers implements VariableStore {
       definition,
       {
         read: async () => joined(definition, parts, (await this.#readParts(made)).values),
-        assign: (value) => this.#update(made, ['assign', name, 0, 0, value]),
-        assignAdd: (delta) => this.#update(made, ['assignAdd', name, 0, 0, delta]),
+        update: (operation, value) => this.#update(made, [operation, name, 0, 0, value]),
       },
       this.#owner,
     );

@@ -8,11 +8,11 @@
 import { deserialize, serialize } from 'node:v8';
 import { attempt } from '../../base/thrown-value.ts';
 import { type Definition, definitionOf } from '../../cluster/variables/variable.ts';
-import type { Answer, Request } from '../../cluster/variables/variable-store.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { checkTaskPhase, type TaskPhase } from '../../errors/phases.ts';
 import { VARIABLE_TYPES } from '../../native/binding.ts';
 import type { Fate, Resource } from '../../pool/worker/messages.ts';
+import type { Answer, Request } from '../../pool/worker/variables.ts';
 import { decode } from '../../record/encoded-error.ts';
 import {
   type Guard,
