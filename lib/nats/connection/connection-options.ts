@@ -4,10 +4,12 @@ import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from '@nats-io/transport-node';
 import {
   type Checks,
+  checkBoolean,
+  checkOptions,
   checkString,
   invalidSecret,
   invalidType,
-  knownOptions,
+  isBag,
   unchecked,
 } from '../../base/arguments.ts';
 import { messageOf } from '../../base/thrown-value.ts';
@@ -107,7 +109,15 @@ const CREDENTIALS = ['user', 'pass', 'token', 'nkey', 'creds'] as const;
 export const CONNECTION_OPTIONS: Checks = Object.fromEntries(
   ['servers', 'tls', 'connect', 'jetstream', ...CREDENTIALS].map((name) => [name, unchecked]),
 );
-const TLS_TEXTS = ['caFile', 'ca', 'certFile', 'cert', 'keyFile', 'key'] as const;
+const TLS: Checks = {
+  caFile: checkString,
+  ca: checkString,
+  certFile: checkString,
+  cert: checkString,
+  keyFile: checkString,
+  key: checkString,
+  handshakeFirst: checkBoolean,
+};
 const DEFAULT_PORT = '4222';
 
 /** Splits an address. `hasTls`: its scheme is tls:. */
@@ -163,69 +173,72 @@ export function checkConnectionOptions(
   }
   for (const [at, server] of list.entries()) checkString(`options.servers[${at}]`, server);
   const servers = list.map((each) => parseServer(String(each).trim()));
-  const [first] = servers;
-  if (first === undefined) throw new InvalidArgumentError('options.servers is empty');
-  const options: NatsConnectionOptions = { servers: servers.map(({ address }) => address) };
-  for (const name of CREDENTIALS) {
-    const value: unknown = given[name];
-    if (value === undefined) continue;
-    if (typeof value !== 'string') {
-      throw invalidSecret(`options.${name}`, 'of type string', value);
-    }
-    options[name] = value;
-  }
-  const inAddress = servers.find(({ user, pass }) => user !== '' || pass !== '');
-  if (inAddress !== undefined) {
-    if (CREDENTIALS.some((name) => options[name] !== undefined)) {
-      throw new InvalidArgumentError(
-        'Only one of user, token, nkey and creds can be given, and an address contains one already',
-      );
-    }
-    // nats://NAME@host, without a password: NAME is a token, as in every NATS client.
-    if (inAddress.pass === '') options.token = inAddress.user;
-    else {
-      options.user = inAddress.user;
-      options.pass = inAddress.pass;
-    }
-  }
-  if (options.pass !== undefined && options.user === undefined) {
-    throw new InvalidArgumentError('options.pass needs options.user');
-  }
-  const ways = [options.user, options.token, options.nkey, options.creds];
-  if (ways.filter((way) => way !== undefined).length > 1) {
-    throw new InvalidArgumentError('Only one of user, token, nkey and creds can be given');
-  }
+  if (servers.length === 0) throw new InvalidArgumentError('options.servers is empty');
+  const { connect, jetstream, renew } = given;
+  const login = loginOf(given, servers);
   const tls = checkTls(
     given.tls,
     servers.some(({ hasTls }) => hasTls),
   );
-  if (tls !== undefined) options.tls = tls;
-  const { connect, jetstream } = given;
-  if (connect !== undefined) {
-    if (typeof connect !== 'function') checkBag('options.connect', connect, 'object or function');
-    options.connect = connect;
+  if (connect !== undefined && typeof connect !== 'function') {
+    checkBag('options.connect', connect, 'object or function');
   }
-  if (given.renew !== undefined) options.renew = given.renew;
-  if (jetstream !== undefined) options.jetstream = checkJetStream(jetstream);
-  return options;
+  return {
+    servers: servers.map(({ address }) => address),
+    ...login,
+    ...(tls !== undefined && { tls }),
+    ...(connect !== undefined && { connect }),
+    ...(renew !== undefined && { renew }),
+    ...(jetstream !== undefined && { jetstream: checkJetStream(jetstream) }),
+  };
+}
+
+/** The one way to log in, of the options or of an address. */
+function loginOf(
+  given: Given,
+  servers: readonly { user: string; pass: string }[],
+): NatsCredentials {
+  const login: NatsCredentials = {};
+  for (const name of CREDENTIALS) {
+    const value: unknown = given[name];
+    if (value === undefined) continue;
+    if (typeof value !== 'string') throw invalidSecret(`options.${name}`, 'of type string', value);
+    login[name] = value;
+  }
+  const inAddress = servers.find(({ user, pass }) => user !== '' || pass !== '');
+  if (inAddress !== undefined) {
+    if (Object.keys(login).length > 0) {
+      throw new InvalidArgumentError(
+        'Only one of user, token, nkey and creds can be given, and an address contains one already',
+      );
+    }
+    const { user, pass } = inAddress;
+    // nats://NAME@host, without a password: NAME is a token, as in every NATS client.
+    return pass === '' ? { token: user } : { user, pass };
+  }
+  const { pass, ...ways } = login;
+  if (pass !== undefined && ways.user === undefined) {
+    throw new InvalidArgumentError('options.pass needs options.user');
+  }
+  if (Object.keys(ways).length > 1) {
+    throw new InvalidArgumentError('Only one of user, token, nkey and creds can be given');
+  }
+  return login;
 }
 
 /** A token of a subject, or several. */
 const SUBJECT = /^[^\s.*>]+(?:\.[^\s.*>]+)*$/;
 
+function checkSubject(name: string, value: unknown): void {
+  checkString(name, value);
+  if (SUBJECT.test(value)) return;
+  throw new InvalidArgumentError(`${name} must be a token of a subject. Received '${value}'`);
+}
+
 function checkJetStream(given: NatsJetStreamOptions): NatsJetStreamOptions {
   checkBag('options.jetstream', given, 'object');
-  knownOptions(given, ['domain', 'apiPrefix'], 'options.jetstream');
-  const { domain, apiPrefix } = given;
-  for (const [name, value] of Object.entries({ domain, apiPrefix })) {
-    if (value === undefined) continue;
-    checkString(`options.jetstream.${name}`, value);
-    if (!SUBJECT.test(value)) {
-      throw new InvalidArgumentError(
-        `options.jetstream.${name} must be a token of a subject. Received '${value}'`,
-      );
-    }
-  }
+  const checks = { domain: checkSubject, apiPrefix: checkSubject };
+  const { domain, apiPrefix } = checkOptions('options.jetstream', given, checks);
   if (domain !== undefined && apiPrefix !== undefined) {
     throw new InvalidArgumentError('Only one of domain and apiPrefix can be given');
   }
@@ -234,8 +247,7 @@ function checkJetStream(given: NatsJetStreamOptions): NatsJetStreamOptions {
 
 /** The value is not shown: it may have secrets. */
 function checkBag(name: string, value: unknown, expected: string): void {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
-  throw invalidSecret(name, `of type ${expected}`, value);
+  if (!isBag(value)) throw invalidSecret(name, `of type ${expected}`, value);
 }
 
 function checkTls(
@@ -244,17 +256,8 @@ function checkTls(
 ): NatsTlsOptions | undefined {
   if (given === undefined || given === false) return isWanted ? {} : undefined;
   if (given === true) return {};
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw invalidType('options.tls', 'of type object or boolean', given);
-  }
-  knownOptions(given, [...TLS_TEXTS, 'handshakeFirst'], 'options.tls');
-  for (const name of TLS_TEXTS) {
-    if (given[name] !== undefined) checkString(`options.tls.${name}`, given[name]);
-  }
-  const { handshakeFirst } = given;
-  if (handshakeFirst !== undefined && typeof handshakeFirst !== 'boolean') {
-    throw invalidType('options.tls.handshakeFirst', 'of type boolean', handshakeFirst);
-  }
+  if (!isBag(given)) throw invalidType('options.tls', 'of type object or boolean', given);
+  checkOptions('options.tls', given, TLS);
   return { ...given };
 }
 
@@ -306,12 +309,13 @@ export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?:
     if (path !== undefined) read(variable, path);
     return path;
   };
-  const tls: NatsTlsOptions = {};
-  const [ca, cert, key] = [fileOf('CA_FILE'), fileOf('CERT_FILE'), fileOf('KEY_FILE')];
-  if (ca !== undefined) tls.caFile = ca;
-  if (cert !== undefined) tls.certFile = cert;
-  if (key !== undefined) tls.keyFile = key;
-  if (of('HANDSHAKE_FIRST') === '1') tls.handshakeFirst = true;
+  const [caFile, certFile, keyFile] = ['CA_FILE', 'CERT_FILE', 'KEY_FILE'].map(fileOf);
+  const tls: NatsTlsOptions = {
+    ...(caFile !== undefined && { caFile }),
+    ...(certFile !== undefined && { certFile }),
+    ...(keyFile !== undefined && { keyFile }),
+    ...(of('HANDSHAKE_FIRST') === '1' && { handshakeFirst: true }),
+  };
   const found: NatsCredentials & { tls?: NatsTlsOptions } = {
     user: of('USER'),
     pass: textOf('PASS'),

@@ -6,7 +6,7 @@
 
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/thrown-value.ts';
-import { Timer, within } from '../../base/timer.ts';
+import { within } from '../../base/timer.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { ClientSockets } from './client-sockets.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
@@ -120,7 +120,6 @@ export class Connection {
   /** Of `#nats`, or of the attempt to connect. */
   #sockets = new ClientSockets();
   #isUp = false;
-  #isClosed = false;
   readonly #closing = new AbortController();
   /**
    * Addresses of the other servers of the NATS cluster, which a server has sent us and were not tried
@@ -130,7 +129,6 @@ export class Connection {
   #learned: string[] = [];
   /** How many attempts to connect have failed since the last connection. */
   #failures = 0;
-  #retry: { timer: Timer; resolve: () => void } | undefined;
   /** Resolves when, after `close`, no connection and no attempt to connect is left. */
   readonly #over: Promise<void>;
 
@@ -146,6 +144,10 @@ export class Connection {
     this.#options = options;
     this.#listener = listener;
     this.#over = this.#run();
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   /** Undefined while there is no connection. */
@@ -173,10 +175,7 @@ export class Connection {
 
   /** Resolves when what was published has been sent, or after CLOSE_MS. */
   async close(): Promise<void> {
-    this.#isClosed = true;
     this.#closing.abort();
-    this.#retry?.timer.clear();
-    this.#retry?.resolve();
     const nats = this.#nats;
     if (this.#isUp && nats !== undefined) {
       const drained = nats.drain().catch(() => {});
@@ -266,13 +265,12 @@ export class Connection {
     this.#listener.onDown(why, nats.getServer());
   }
 
-  #delay(): Promise<void> {
-    if (this.#isClosed) return Promise.resolve();
-    return new Promise((resolve) => {
-      const delayMs = Math.min(RETRY_MS * 2 ** this.#failures, MAX_RETRY_MS);
-      const afterMs = delayMs * (1 + RETRY_JITTER * Math.random());
-      this.#retry = { timer: new Timer(afterMs, resolve), resolve };
-    });
+  /** Resolves when it is time for the next attempt, or `close` is called. */
+  async #delay(): Promise<void> {
+    if (this.#isClosed) return;
+    const delayMs = Math.min(RETRY_MS * 2 ** this.#failures, MAX_RETRY_MS);
+    const afterMs = delayMs * (1 + RETRY_JITTER * Math.random());
+    await within(afterMs, new Promise(() => {}), () => {}, this.#closing.signal).catch(() => {});
   }
 }
 
