@@ -20,7 +20,7 @@ import type { WorkerStart } from '../errors/phases.ts';
 import { fileName } from '../pool/queue/module-exports.ts';
 import type { ClusterHost, Engine, Strategy } from '../pool/queue/strategy.ts';
 import { checkDefinition, checkExport, checkModule, shownModule } from '../pool/worker/module.ts';
-import { BucketCheckpoints } from './checkpoints/bucket-checkpoints.ts';
+import { bucketCheckpoints } from './checkpoints/bucket-checkpoints.ts';
 import {
   CONNECTION_OPTIONS,
   checkConnectionOptions,
@@ -234,6 +234,6 @@ export class NatsStrategy implements Strategy {
 
   /** @internal */
   checkpoints(bucket: string): CheckpointStore {
-    return new BucketCheckpoints(bucket, this, this.#connection);
+    return bucketCheckpoints(bucket, this, this.#connection);
   }
 }

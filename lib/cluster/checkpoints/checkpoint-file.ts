@@ -16,7 +16,7 @@ import { makeFolder, replaceFile, writeSynced } from '../../base/synced-files.ts
 import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
-import { type Definition, emptyArray, type Values } from '../variables/variable.ts';
+import { bytesOf, type Definition, emptyArray, type Values } from '../variables/variable.ts';
 
 // The seam between Checkpoint and the places where checkpoints are kept.
 
@@ -96,9 +96,6 @@ async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
 }
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
-
-const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
-  new Uint8Array(buffer, byteOffset, byteLength);
 
 /** The parts of the file of this name, one after the other. */
 export async function checkpointParts(name: string, snapshot: Snapshot): Promise<Uint8Array[]> {

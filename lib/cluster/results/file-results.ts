@@ -13,8 +13,7 @@ import {
   UnavailableError,
 } from '../../errors/errors.ts';
 import type { KeptResults, KeptResultsHost, Results } from '../../pool/calls/calls.ts';
-import { KeyedCalls } from './keyed-calls.ts';
-import { type ResultStore, Turns } from './result-store.ts';
+import { KeyedCalls, type ResultStore, Turns } from './keyed-calls.ts';
 
 /**
  * Keeps the results of calls with a key in files of a folder, which is made when it is first used.

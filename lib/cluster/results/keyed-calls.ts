@@ -13,6 +13,7 @@
  *    what the program gets does not depend on whether the function has run.
  */
 
+import type { Hash } from 'node:crypto';
 import { types } from 'node:util';
 import { builtin } from '../../base/builtins.ts';
 import { attempt, fieldOf, isError, messageOf } from '../../base/thrown-value.ts';
@@ -25,13 +26,60 @@ import type { Outcome, Settle } from '../../pool/queue/call-queue.ts';
 import { deadlineExceeded, UNLIMITED, watch } from '../../pool/queue/time-limits.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
 import { entriesOf, itemsOf } from '../../values/walk.ts';
-import { Variable } from '../variables/variable.ts';
-import type { ResultStore } from './result-store.ts';
+import { bytesOf, Variable } from '../variables/variable.ts';
+
+// The seam between calls with a key and the stores that keep their results.
+
+/** Lets a few asynchronous operations run at once; the others wait, in the order of their calls. */
+export class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(most: number) {
+    this.#free = most;
+  }
+
+  async take<T>(body: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await body();
+    } finally {
+      const next = this.#waiting.shift(); // which takes over this turn
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+}
+
+/**
+ * Keeps records by name. Each is whole or not there, also if two programs put one at once: then the
+ * last one counts. A name has 64 hexadecimal digits.
+ */
+export interface ResultStore {
+  /** @throws (rejects) UnavailableError: the store cannot be read */
+  get(name: string): Promise<Uint8Array | undefined>;
+  /**
+   * Resolves when the record survives the death of this program.
+   *
+   * @param mayWrite - awaited before the record becomes visible, at each attempt: it rejects if the
+   *   program may write no more
+   * @throws (rejects) UnavailableError: the store cannot be written; the error of `mayWrite`
+   */
+  put(name: string, record: Uint8Array, mayWrite: () => Promise<void>): Promise<void>;
+  /** Where the record of this name is, for messages. */
+  whereIs(name: string): string;
+  /** Resolves when nothing of the store keeps the program alive. Nothing is called afterwards. */
+  close(): Promise<void>;
+}
+
+const sha256 = (data: string | Uint8Array): Hash =>
+  builtin('node:crypto').createHash('sha256').update(data);
 
 // A stored result as bytes:
 //
 // MAGIC, 16 bytes; the length of the header, 4 bytes, little-endian; the header, JSON; the value,
-// packed (worker/value.ts); the SHA-256 of all this, 32 bytes.
+// packed (values/value.ts); the SHA-256 of all this, 32 bytes.
 
 const MAGIC: Buffer = Buffer.from('allstop-result-1', 'latin1');
 const PREFIX_BYTES: number = MAGIC.length + 4;
@@ -56,10 +104,7 @@ class NotARecord extends Error {}
 /** The name under which the result of a function's key is stored, whatever characters both have. */
 const recordName = (functionName: string, key: string): string =>
   // JSON escapes lone surrogates, which UTF-8 would make equal.
-  builtin('node:crypto')
-    .createHash('sha256')
-    .update(JSON.stringify([functionName, key]))
-    .digest('hex');
+  sha256(JSON.stringify([functionName, key])).digest('hex');
 
 /** @param value - packed */
 function encodeRecord(header: Header, value: Uint8Array): Uint8Array {
@@ -93,10 +138,7 @@ function decodeRecord(bytes: Uint8Array): { header: Header; value: Uint8Array } 
 }
 
 const hashOf = (record: Uint8Array): Uint8Array =>
-  builtin('node:crypto')
-    .createHash('sha256')
-    .update(record.subarray(0, record.length - HASH_BYTES))
-    .digest();
+  sha256(record.subarray(0, record.length - HASH_BYTES)).digest();
 
 type Caller = {
   readonly settle: Settle;
@@ -447,7 +489,9 @@ class Walk {
 
   #line(value: object): string {
     if (Array.isArray(value)) return `Array ${value.length}${this.#fields(value)}`;
-    if (ArrayBuffer.isView(value)) return viewLine(value);
+    if (ArrayBuffer.isView(value)) {
+      return `${classOf(value) ?? 'DataView'} ${bytesHash(bytesOf(value))}`;
+    }
     if (types.isAnyArrayBuffer(value)) return `ArrayBuffer ${bytesHash(new Uint8Array(value))}`;
     if (types.isDate(value)) return `Date ${Number(value)}`;
     if (types.isRegExp(value)) return `RegExp ${JSON.stringify([value.source, value.flags])}`;
@@ -484,16 +528,9 @@ class Walk {
   }
 }
 
-function viewLine(view: ArrayBufferView): string {
-  const { buffer, byteOffset, byteLength } = view;
-  const bytes = new Uint8Array(buffer, byteOffset, byteLength);
-  if (!types.isArrayBuffer(buffer)) throw refused('may change: shared memory is among them');
-  return `${classOf(view) ?? 'DataView'} ${bytesHash(bytes)}`;
-}
-
 function bytesHash(bytes: Uint8Array): string {
   if (!types.isArrayBuffer(bytes.buffer)) throw refused('may change: shared memory is among them');
-  return builtin('node:crypto').createHash('sha256').update(bytes).digest('hex');
+  return sha256(bytes).digest('hex');
 }
 
 const isPlain = (value: object): boolean => {

@@ -227,6 +227,10 @@ export function elementsOf(
 /** `type`: an index into VARIABLE_TYPES. */
 export const bytesPerElement = (type: number): number => classFor(type).BYTES_PER_ELEMENT;
 
+/** A view of the bytes of an array. */
+export const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength);
+
 /** The length of its value, or of a copy of it. */
 export const byteLengthOf = ({ type, length }: Definition): number =>
   length * bytesPerElement(type);

@@ -32,45 +32,32 @@ export type CheckpointSettings = {
   readonly unavailableAfterMs: number;
 };
 
-export class BucketCheckpoints implements CheckpointStore {
-  readonly #bucket: string;
-  readonly #settings: CheckpointSettings;
-  readonly #options: NatsConnectionOptions;
-
-  constructor(bucket: string, settings: CheckpointSettings, options: NatsConnectionOptions) {
-    this.#bucket = bucket;
-    this.#settings = settings;
-    this.#options = options;
-  }
-
-  whereIs(name: string): string {
-    return `${this.#bucket}/${name}`;
-  }
-
-  async use<T>(what: 'read' | 'written', body: (files: CheckpointFiles) => Promise<T>): Promise<T> {
-    const bucket = this.#bucket;
-    const line = new StoreLine({
+export const bucketCheckpoints = (
+  bucket: string,
+  { replicas, unavailableAfterMs }: CheckpointSettings,
+  options: NatsConnectionOptions,
+): CheckpointStore => ({
+  whereIs: (name) => `${bucket}/${name}`,
+  async use(what, body) {
+    const line = new StoreLine<CheckpointFiles>({
       name: `allstop checkpoints ${bucket}`,
       inboxPrefix: `_INBOX.allstop_checkpoints.${bucket}`,
-      options: this.#options,
-      patienceMs: this.#settings.unavailableAfterMs,
+      options,
+      patienceMs: unavailableAfterMs,
       subject: `The checkpoints in the bucket '${bucket}'`,
-      open: (nats) => this.#open(nats),
+      async open(nats) {
+        const js = await openJetStream(nats, options);
+        const objects = await openObjects(js, bucket, { replicas });
+        return new BucketFiles(bucket, nats, await js.jetstreamManager(false), objects);
+      },
     });
     try {
       return await line.use(what, body);
     } finally {
       await line.close();
     }
-  }
-
-  async #open(nats: NatsConnection): Promise<CheckpointFiles> {
-    const js = await openJetStream(nats, this.#options);
-    const { replicas } = this.#settings;
-    const objects = await openObjects(js, this.#bucket, { replicas });
-    return new BucketFiles(this.#bucket, nats, await js.jetstreamManager(false), objects);
-  }
-}
+  },
+});
 
 class BucketFiles implements CheckpointFiles {
   readonly #bucket: string;

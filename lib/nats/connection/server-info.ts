@@ -4,9 +4,11 @@
  */
 
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
 import { Socket } from 'node:net';
 import type { ConnectionOptions } from '@nats-io/transport-node';
 import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base/abort.ts';
+import { attempt } from '../../base/thrown-value.ts';
 import { Timer, within } from '../../base/timer.ts';
 import { failureOf, failureOfLogin } from './connection-failure.ts';
 
@@ -41,13 +43,10 @@ export async function readServerInfo(socket: Socket, timeoutMs: number): Promise
   const [line = '', second = ''] = await firstLines(socket, timeoutMs);
   const refusal = /^-ERR '(.*)'/.exec(second)?.[1];
   if (refusal !== undefined) throw new Error(printable(refusal));
-  const info = /^INFO\s+(\{.*\})\s*$/s.exec(line)?.[1];
+  const text = /^INFO\s+(\{.*\})\s*$/s.exec(line)?.[1] ?? '';
+  const info: ServerInfo | undefined = attempt(() => JSON.parse(text));
   if (info === undefined) throw new Error(`unexpected response: '${printable(line)}'`);
-  try {
-    return JSON.parse(info);
-  } catch {
-    throw new Error(`unexpected response: '${printable(line)}'`);
-  }
+  return info;
 }
 
 /** The first line; and the second, if it comes at once. */
@@ -158,39 +157,34 @@ export async function lookUp(host: string, timeoutMs: number): Promise<string[]>
  *
  * @throws (rejects) Error with a code: ECONNREFUSED, ETIMEDOUT…; the reason of `signal`
  */
-export function dial(
+export async function dial(
   host: string,
   port: number,
   timeoutMs: number,
   signal?: AbortSignal,
 ): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) {
-      reject(reasonOfAbort(signal) as Error);
-      return;
-    }
-    const socket = new Socket();
-    const timer = new Timer(timeoutMs, () => {
-      const why = `${host}:${port} has not answered within ${timeoutMs} ms`;
-      socket.destroy(failure('ETIMEDOUT', why));
-    });
-    // The `signal` option of Socket is not used: Node 20 leaves its listener on the signal after
-    // the socket has closed.
-    if (signal !== undefined) {
-      const onAbort = (): void => {
-        socket.destroy(reasonOfAbort(signal) as Error);
-      };
-      addAbortListener(signal, onAbort);
-      socket.once('close', () => removeAbortListener(signal, onAbort));
-    }
-    socket.once('error', (error) => {
-      timer.clear();
-      reject(error);
-    });
-    socket.once('connect', () => {
-      timer.clear();
-      resolve(socket);
-    });
-    socket.connect({ host, port });
+  if (signal?.aborted) throw reasonOfAbort(signal);
+  const socket = new Socket();
+  socket.on('error', () => {}); // of a socket that has connected; 'close' follows
+  // The `signal` option of Socket is not used: Node 20 leaves its listener on the signal after
+  // the socket has closed.
+  if (signal !== undefined) {
+    const onAbort = (): void => {
+      socket.destroy(reasonOfAbort(signal) as Error);
+    };
+    addAbortListener(signal, onAbort);
+    socket.once('close', () => removeAbortListener(signal, onAbort));
+  }
+  const timer = new Timer(timeoutMs, () => {
+    const why = `${host}:${port} has not answered within ${timeoutMs} ms`;
+    socket.destroy(failure('ETIMEDOUT', why));
   });
+  try {
+    const connected = once(socket, 'connect');
+    socket.connect({ host, port });
+    await connected;
+    return socket;
+  } finally {
+    timer.clear();
+  }
 }

@@ -7,9 +7,11 @@
  */
 
 import { availableParallelism, hostname } from 'node:os';
-import { ClusterVariables } from '../../cluster/variables/cluster-variables.ts';
+import { answerOf, ClusterVariables } from '../../cluster/variables/cluster-variables.ts';
 import { type StopMessage, StopPeer } from '../../coordinator/stop-relay.ts';
+import { UnavailableError } from '../../errors/errors.ts';
 import type { TaskReadiness } from '../../errors/phases.ts';
+import type { NativeArray } from '../../native/binding.ts';
 import { Call, type Work } from '../../pool/queue/call.ts';
 import type { Outcome } from '../../pool/queue/call-queue.ts';
 import type { DrawAnswer, EngineEvent } from '../../pool/queue/strategy.ts';
@@ -23,11 +25,11 @@ import {
 import type { ModuleHooks } from '../../pool/worker/module.ts';
 import { RecentValues } from '../../pool/worker/recent-values.ts';
 import { toPost, transferListOf } from '../../pool/worker/transfer.ts';
+import type { Answer, Definition, Request, VariableSource } from '../../pool/worker/variables.ts';
 import type { Recycle } from '../../pool/workers/channel.ts';
 import { coalesced } from '../../pool/workers/feeding.ts';
 import { WorkerPool } from '../../pool/workers/worker-pool.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import { keptAnswer, NodeVariables } from '../variables/node-variables.ts';
 import { checkLength, ReliableChannel } from '../wire/reliable-channel.ts';
 import {
   type FromNode,
@@ -37,10 +39,10 @@ import {
   pack,
   type SentCall,
   type SentResult,
+  type ServerRequest,
   unpackToNode,
 } from '../wire/session-messages.ts';
-import { NodeHost } from './node-host.ts';
-import { SharedDatasets, type SharedDatasetsSettings } from './shared-datasets.ts';
+import { NodeHost, SharedDatasets, type SharedDatasetsSettings } from './node-host.ts';
 
 // The calls that a coordinator has sent to this node and that have not ended here; and their results, until they are sent.
 
@@ -127,6 +129,58 @@ class ReceivedCalls {
     return results;
   }
 }
+
+// The variables of a run at a node: those that threads use, and those that a parameter server keeps.
+
+class NodeVariables implements VariableSource {
+  readonly id: undefined;
+  readonly definitions: Definition[] = [];
+  readonly #post: (id: number, request: Request) => void;
+  readonly #replies = new Map<number, (answer: Answer) => void>();
+  #lastId = 0;
+  /** An encoded error: the session is over. */
+  #over: Uint8Array | undefined;
+
+  /** @param post - sends an operation to the coordinator */
+  constructor(post: (id: number, request: Request) => void) {
+    this.#post = post;
+  }
+
+  answer(request: Request, reply: (answer: Answer) => void): void {
+    if (this.#over !== undefined) {
+      reply([undefined, this.#over]);
+      return;
+    }
+    this.#lastId += 1;
+    this.#replies.set(this.#lastId, reply);
+    this.#post(this.#lastId, request);
+  }
+
+  /** The coordinator's answer. An array is copied: the message's is a view of a longer buffer. */
+  answered(id: number, [value, record]: Answer): void {
+    const own = ArrayBuffer.isView(value) ? (value as NativeArray).slice() : value;
+    this.#replies.get(id)?.(record === undefined ? [own] : [own, record]);
+    this.#replies.delete(id);
+  }
+
+  /** The session is over: no answer will come. */
+  close(): void {
+    this.#over = encode(
+      new UnavailableError("The session with the variables' coordinator is over"),
+    ).bytes;
+    for (const reply of this.#replies.values()) reply([undefined, this.#over]);
+    this.#replies.clear();
+  }
+}
+
+/** What a parameter server answers, which keeps `variables` for one session. */
+const keptAnswer = (variables: ClusterVariables, request: ServerRequest): Answer =>
+  answerOf(() => {
+    const [operation, name, call, , value] = request;
+    if (operation === 'define') return void variables.define(name, value);
+    if (operation === 'forget') return variables.forget(call);
+    return variables.perform(request as Request);
+  });
 
 /** How a function has ended on a node; 'lost': with its thread. */
 export type CallOutcome = 'ok' | 'error' | 'cancelled' | 'lost';

@@ -6,8 +6,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { availableParallelism, freemem, hostname, loadavg, networkInterfaces } from 'node:os';
-import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import { attempt } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
@@ -45,16 +46,11 @@ const RESOLUTION_MS = 20;
 
 class NodeVitals {
   /** Undefined where the runtime cannot measure it. */
-  #delay: IntervalHistogram | undefined;
-
-  constructor() {
-    try {
-      this.#delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-      this.#delay.enable();
-    } catch {
-      this.#delay = undefined;
-    }
-  }
+  readonly #delay = attempt(() => {
+    const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+    delay.enable();
+    return delay;
+  });
 
   /** The longest delay of the event loop since the last call, the load and the free memory now. */
   read(): Vitals {
@@ -138,9 +134,9 @@ export class ClusterNode {
   #unansweredStop: { run: string; stop: StopMessage } | undefined;
   /** A run that has asked who is there, and has not answered this node's `hellos`. */
   #asking: { run: string; hellos: number } | undefined;
-  #leaving: Timer | undefined;
+  #leaving: NodeJS.Timeout | undefined;
   #hello: Timer | undefined;
-  #silence: Timer | undefined;
+  #silence: NodeJS.Timeout | undefined;
   /** For how long the node has looked and heard of no probe of its session. */
   #silentMs = 0;
   #lastEvent = '';
@@ -213,22 +209,20 @@ export class ClusterNode {
       if (!session.hasResults) return LEAVE_BUSY_MS;
       return Math.max(LEAVE_BUSY_MS, session.unavailableAfterMs);
     };
-    const look = (): void => {
+    this.#leaving = setInterval(() => {
       const isIdle = session.calls.size === 0 && channel.acknowledged === acknowledged;
       acknowledged = channel.acknowledged;
       idleMs = isIdle ? idleMs + LEAVE_IDLE_MS : 0;
       if (idleMs >= patienceMs()) go();
-      else this.#leaving = new Timer(LEAVE_IDLE_MS, look);
-    };
-    this.#leaving = new Timer(LEAVE_IDLE_MS, look);
+    }, LEAVE_IDLE_MS);
   }
 
   async close(): Promise<void> {
     this.#isLeaving = true;
     this.#hello?.clear();
-    this.#silence?.clear();
+    clearInterval(this.#silence);
     this.#vitals.close();
-    this.#leaving?.clear();
+    clearInterval(this.#leaving);
     this.#sayBye();
     await this.#end('this worker ends');
     await this.#connection.close();
@@ -472,9 +466,9 @@ export class ClusterNode {
 
   /** Counts looks, not the time: a node that was stopped itself has heard nothing meanwhile. */
   #watchSilence(): void {
-    this.#silence?.clear();
+    clearInterval(this.#silence);
     this.#silentMs = 0;
-    const look = (): void => {
+    this.#silence = setInterval(() => {
       if (this.#connection.nats === undefined) return;
       this.#silentMs += LOOK_MS;
       const { session } = this.#current ?? {};
@@ -482,8 +476,6 @@ export class ClusterNode {
       if (session !== undefined && this.#silentMs >= patienceMs) {
         void this.#end(`the coordinator has sent no probe for ${patienceMs / 1_000} s`);
       }
-      this.#silence = new Timer(LOOK_MS, look);
-    };
-    this.#silence = new Timer(LOOK_MS, look);
+    }, LOOK_MS);
   }
 }

@@ -13,8 +13,7 @@ import {
   unchecked,
 } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
-import { KeyedCalls } from '../../cluster/results/keyed-calls.ts';
-import { type ResultStore, Turns } from '../../cluster/results/result-store.ts';
+import { KeyedCalls, type ResultStore, Turns } from '../../cluster/results/keyed-calls.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { KeptResults, KeptResultsHost, Results } from '../../pool/calls/calls.ts';
 import { load } from '../connection/connection.ts';
@@ -132,7 +131,7 @@ export class NatsResults implements Results {
 //
 // 1. A record of up to LARGEST_INLINE bytes is the value of its key. A larger one is an object with
 //    the name of the key, and the value of the key is MARK. The object is whole before the key says
-//    so, and a reader checks each record (results/record.ts): another program may have written it meanwhile.
+//    so, and a reader checks each record (keyed-calls.ts): another program may have written it meanwhile.
 // 2. An operation that loses its connection is begun again on the next one (store-line.ts): each may be
 //    done twice.
 // 3. What belongs to a connection is opened for that one only.

@@ -1,7 +1,7 @@
 /**
  * The variables of a cluster over NATS, at its coordinator's end. Each variable is kept by one
- * parameter server, a node of the job `ps` (node-variables.ts); a large one by several, each of
- * which has a range of its elements (ranges.ts).
+ * parameter server, a node of the job `ps` (node-session.ts); a large one by several, each of
+ * which has a range of its elements (below).
  *
  * 1. Every operation goes through the coordinator, also one of a function on a worker, and from
  *    there to the variable's server, through the server's one session. A session's channel delivers
@@ -35,6 +35,7 @@ import { messageOf } from '../../base/thrown-value.ts';
 import { setImmediate, within } from '../../base/timer.ts';
 import {
   byteLengthOf,
+  bytesOf,
   checkFits,
   type Definition,
   definitionOf,
@@ -549,6 +550,3 @@ function whyNone(index: number | undefined, { phase, cause, remedy }: EngineRead
   const which = index === undefined ? 'none is' : `ps:${index} is not`;
   return `${which} ready. What to do: start one: allstop worker --job ps`;
 }
-
-const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
-  new Uint8Array(buffer, byteOffset, byteLength);
