@@ -23,6 +23,7 @@ import {
   readCheckpoint,
 } from './checkpoints/checkpoint-file.ts';
 import type { Strategy } from './cluster-strategy.ts';
+import { checkBucket } from './results/keyed-calls.ts';
 import { type Definition, type VariableStore, variablesOf } from './variables/variable.ts';
 
 export type CheckpointPlace =
@@ -74,7 +75,6 @@ const KEEP = 5;
 
 /** checkpoint-NUMBER-STEP: the number says the order of saves. */
 const FILE = /^checkpoint-(\d{10,})-(\d+)$/;
-const BUCKET = /^[\w-]{1,64}$/;
 
 function packState(state: unknown): Uint8Array {
   try {
@@ -127,12 +127,7 @@ function storeOf(strategy: Strategy, directory: unknown, bucket: unknown): Check
     if (directory === '') throw new InvalidArgumentError('options.directory is empty');
     return new DirectoryStore(directory);
   }
-  checkString('options.bucket', bucket);
-  if (!BUCKET.test(bucket)) {
-    throw new InvalidArgumentError(
-      `The name of a bucket must be 1 to 64 letters, digits, '-' and '_'. Received '${bucket}'`,
-    );
-  }
+  checkBucket(bucket);
   if (strategy.checkpoints === undefined) {
     throw new InvalidArgumentError(
       'options.bucket is for the cluster of a NatsStrategy, whose servers keep the checkpoints: with a LocalStrategy, give options.directory',

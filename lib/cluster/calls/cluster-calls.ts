@@ -38,19 +38,6 @@ const isHeldBy = (args: unknown): args is readonly unknown[] =>
 
 // Calls with arguments that only a cluster has: Variables, PerWorkerValues and RemoteValues.
 
-/** @param cluster - which alone can use its PerWorkerValues and Variables */
-const specialArguments = (cluster: object): SpecialArguments => ({
-  perWorkerOf(values) {
-    let found: Map<number, number> | undefined;
-    for (const [index, value] of values.entries()) {
-      const id = PerWorkerValues.idOf(value, cluster);
-      if (id !== undefined) (found ??= new Map<number, number>()).set(index, id);
-    }
-    return found;
-  },
-  copying: (copy) => copyWithVariables(cluster, copy),
-});
-
 /**
  * A call that waits for RemoteValues among its arguments. The others are copied, or taken, as by
  * `makeWork`, which makes the call that is sent, when all values are there.
@@ -90,15 +77,16 @@ function makeHeldWork(
   return newWork(name, args, 0, undefined, hasVariables);
 }
 
-export class ClusterCalls extends Calls {
-  readonly #special: SpecialArguments;
+export class ClusterCalls extends Calls implements SpecialArguments {
+  readonly #cluster: object;
+  readonly copying: SpecialArguments['copying'] = (copy) => copyWithVariables(this.#cluster, copy);
   readonly #group: Group;
   readonly #datasets: Datasets;
 
   /** @param cluster - which alone can use its PerWorkerValues and Variables */
   constructor(host: CallsHost, cluster: object, group: Group, datasets: Datasets) {
     super(host);
-    this.#special = specialArguments(cluster);
+    this.#cluster = cluster;
     this.#group = group;
     this.#datasets = datasets;
   }
@@ -144,7 +132,16 @@ export class ClusterCalls extends Calls {
   /** A call of the name with these arguments. @throws the errors of wrong arguments */
   override make(name: string, args: readonly unknown[]): Work {
     const make = isHeldBy(args) ? makeHeldWork : makeWork;
-    return make(name, args, this.host.sharesMemory(), this.#special);
+    return make(name, args, this.host.sharesMemory(), this);
+  }
+
+  perWorkerOf(values: readonly unknown[]): Map<number, number> | undefined {
+    let found: Map<number, number> | undefined;
+    for (const [index, value] of values.entries()) {
+      const id = PerWorkerValues.idOf(value, this.#cluster);
+      if (id !== undefined) (found ??= new Map<number, number>()).set(index, id);
+    }
+    return found;
   }
 
   protected override hasToWait({ perWorker, args }: Work): boolean {

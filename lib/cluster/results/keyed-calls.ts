@@ -15,6 +15,7 @@
 
 import type { Hash } from 'node:crypto';
 import { types } from 'node:util';
+import { checkString } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
 import { attempt, fieldOf, isError, messageOf } from '../../base/thrown-value.ts';
 import { classOf } from '../../base/typed-arrays.ts';
@@ -100,6 +101,17 @@ const FIELDS = ['function', 'key', 'definition', 'arguments'] satisfies (keyof H
 
 /** Why bytes are no record, for people. */
 class NotARecord extends Error {}
+
+const BUCKET = /^[\w-]{1,64}$/;
+
+/** @throws TypeError, InvalidArgumentError */
+export function checkBucket(bucket: unknown): asserts bucket is string {
+  checkString('options.bucket', bucket);
+  if (BUCKET.test(bucket)) return;
+  throw new InvalidArgumentError(
+    `The name of a bucket must be 1 to 64 letters, digits, '-' and '_'. Received '${bucket}'`,
+  );
+}
 
 /** The name under which the result of a function's key is stored, whatever characters both have. */
 const recordName = (functionName: string, key: string): string =>

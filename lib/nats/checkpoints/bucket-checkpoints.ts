@@ -15,7 +15,6 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/thrown-value.ts';
 import {
   type CheckpointFiles,
-  type CheckpointSource,
   type CheckpointStore,
   NotACheckpoint,
 } from '../../cluster/checkpoints/checkpoint-file.ts';
@@ -48,7 +47,7 @@ export const bucketCheckpoints = (
       async open(nats) {
         const js = await openJetStream(nats, options);
         const objects = await openObjects(js, bucket, { replicas });
-        return new BucketFiles(bucket, nats, await js.jetstreamManager(false), objects);
+        return bucketFiles(bucket, nats, await js.jetstreamManager(false), objects);
       },
     });
     try {
@@ -59,131 +58,100 @@ export const bucketCheckpoints = (
   },
 });
 
-class BucketFiles implements CheckpointFiles {
-  readonly #bucket: string;
-  readonly #nats: NatsConnection;
-  readonly #manager: JetStreamManager;
-  readonly #objects: ObjectStore;
-
-  constructor(
-    bucket: string,
-    nats: NatsConnection,
-    manager: JetStreamManager,
-    objects: ObjectStore,
-  ) {
-    this.#bucket = bucket;
-    this.#nats = nats;
-    this.#manager = manager;
-    this.#objects = objects;
-  }
-
-  /** Not by the client's `list`, which one damaged meta message ends. */
-  async list(): Promise<string[]> {
-    const metas = await this.#subjects(`${this.#metas}>`);
-    return Object.keys(metas).map((subject) =>
-      Buffer.from(subject.slice(this.#metas.length), 'base64url').toString(),
-    );
-  }
-
-  async write(
-    name: string,
-    parts: readonly Uint8Array[],
-    mayWrite: () => Promise<void>,
-  ): Promise<void> {
-    const most = roomInMessage(this.#nats);
-    await writeObject(this.#objects, name, Buffer.concat(parts), most, mayWrite);
-  }
-
-  async read<T>(name: string, body: (source: CheckpointSource) => Promise<T>): Promise<T> {
-    const info = await this.#info(name);
-    if (info === undefined) throw new NotACheckpoint('it is not there any more');
-    if (info.options?.link) throw new NotACheckpoint('it is a link to another object');
-    const chunks = await this.#subjects(this.#chunksOf(info));
-    const found = chunks[this.#chunksOf(info)] ?? 0;
-    if (found !== info.chunks) {
-      throw new NotACheckpoint(`it has ${found} chunks, not ${info.chunks}`);
-    }
-    const bytes = await this.#bytesOf(name);
-    return await body({
-      size: bytes.byteLength,
-      read: async (into, at) => {
-        if (at + into.byteLength > bytes.byteLength) throw new NotACheckpoint('it is cut off');
-        into.set(bytes.subarray(at, at + into.byteLength));
-      },
-    });
-  }
-
-  /** @throws (rejects) NotACheckpoint: the bytes are other ones; another error: they do not come */
-  async #bytesOf(name: string): Promise<Uint8Array> {
-    const chunks: Uint8Array[] = [];
-    try {
-      const found = await this.#objects.get(name);
-      if (found === null) throw new NotACheckpoint('it is not there any more');
-      await readChunks(found, chunks);
-    } catch (error) {
-      // The client's own errors about the object, and no others, name its digest.
-      if (!/digest/.test(messageOf(error)) || this.#nats.isClosed()) throw error;
-      throw new NotACheckpoint(messageOf(error).replaceAll(/\s+/g, ' '), { cause: error });
-    }
-    return Buffer.concat(chunks);
-  }
-
-  /** The client's `delete` would leave a message for each name, for ever. */
-  async remove(name: string): Promise<void> {
-    const info = await this.#info(name).catch(() => undefined);
-    const encoded = Buffer.from(name).toString('base64url');
-    // The client pads the names that it encodes.
-    await this.#purge(this.#metas + encoded.padEnd(Math.ceil(encoded.length / 4) * 4, '='));
-    if (info !== undefined) await this.#purge(this.#chunksOf(info));
-  }
-
-  async removeUnfinished(): Promise<void> {
-    const prefix = `$O.${this.#bucket}.C.`;
-    const left = new Set(Object.keys(await this.#subjects(`${prefix}>`)));
-    if (left.size === 0) return;
-    for (const name of await this.list()) {
-      const info = await this.#info(name).catch(() => null);
-      if (info === null) return; // it is damaged: which chunks are its cannot be told
-      if (info !== undefined) left.delete(this.#chunksOf(info));
-    }
-    for (const subject of left) {
-      const last = await this.#manager.streams.getMessage(this.#stream, { last_by_subj: subject });
-      if (last !== null && Date.now() - last.time.getTime() > UNFINISHED_MS) {
-        await this.#purge(subject);
-      }
-    }
-  }
-
-  get #stream(): string {
-    return `OBJ_${this.#bucket}`;
-  }
-
-  get #metas(): string {
-    return `$O.${this.#bucket}.M.`;
-  }
-
-  #chunksOf({ nuid }: ObjectInfo): string {
-    return `$O.${this.#bucket}.C.${nuid}`;
-  }
+function bucketFiles(
+  bucket: string,
+  nats: NatsConnection,
+  { streams }: JetStreamManager,
+  objects: ObjectStore,
+): CheckpointFiles {
+  const stream = `OBJ_${bucket}`;
+  const metas = `$O.${bucket}.M.`;
+  const chunksOf = ({ nuid }: ObjectInfo): string => `$O.${bucket}.C.${nuid}`;
+  const purge = async (filter: string): Promise<void> => {
+    await streams.purge(stream, { filter });
+  };
 
   /** How many messages each subject has. */
-  async #subjects(filter: string): Promise<Record<string, number>> {
-    const { state } = await this.#manager.streams.info(this.#stream, { subjects_filter: filter });
+  const subjects = async (filter: string): Promise<Record<string, number>> => {
+    const { state } = await streams.info(stream, { subjects_filter: filter });
     return state.subjects ?? {};
-  }
+  };
+
+  /** Not by the client's `list`, which one damaged meta message ends. */
+  const list = async (): Promise<string[]> =>
+    Object.keys(await subjects(`${metas}>`)).map((subject) =>
+      Buffer.from(subject.slice(metas.length), 'base64url').toString(),
+    );
 
   /** @throws (rejects) NotACheckpoint: the meta message is damaged */
-  async #info(name: string): Promise<ObjectInfo | undefined> {
+  const infoOf = async (name: string): Promise<ObjectInfo | undefined> => {
     try {
-      const info = await this.#objects.info(name);
+      const info = await objects.info(name);
       return info === null || info.deleted ? undefined : info;
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
       throw new NotACheckpoint(`its description is damaged: ${error.message}`, { cause: error });
     }
-  }
+  };
 
-  async #purge(filter: string): Promise<void> {
-    await this.#manager.streams.purge(this.#stream, { filter });
-  }
+  /** @throws (rejects) NotACheckpoint: the bytes are other ones; another error: they do not come */
+  const bytesOf = async (name: string): Promise<Uint8Array> => {
+    const chunks: Uint8Array[] = [];
+    try {
+      const found = await objects.get(name);
+      if (found === null) throw new NotACheckpoint('it is not there any more');
+      await readChunks(found, chunks);
+    } catch (error) {
+      // The client's own errors about the object, and no others, name its digest.
+      if (!/digest/.test(messageOf(error)) || nats.isClosed()) throw error;
+      throw new NotACheckpoint(messageOf(error).replaceAll(/\s+/g, ' '), { cause: error });
+    }
+    return Buffer.concat(chunks);
+  };
+
+  return {
+    list,
+    async write(name, parts, mayWrite) {
+      await writeObject(objects, name, Buffer.concat(parts), roomInMessage(nats), mayWrite);
+    },
+    async read(name, body) {
+      const info = await infoOf(name);
+      if (info === undefined) throw new NotACheckpoint('it is not there any more');
+      if (info.options?.link) throw new NotACheckpoint('it is a link to another object');
+      const subject = chunksOf(info);
+      const { [subject]: found = 0 } = await subjects(subject);
+      if (found !== info.chunks) {
+        throw new NotACheckpoint(`it has ${found} chunks, not ${info.chunks}`);
+      }
+      const bytes = await bytesOf(name);
+      return await body({
+        size: bytes.byteLength,
+        read: async (into, at) => {
+          if (at + into.byteLength > bytes.byteLength) throw new NotACheckpoint('it is cut off');
+          into.set(bytes.subarray(at, at + into.byteLength));
+        },
+      });
+    },
+    /** The client's `delete` would leave a message for each name, for ever. */
+    async remove(name) {
+      const info = await infoOf(name).catch(() => undefined);
+      const encoded = Buffer.from(name).toString('base64url');
+      // The client pads the names that it encodes.
+      await purge(metas + encoded.padEnd(Math.ceil(encoded.length / 4) * 4, '='));
+      if (info !== undefined) await purge(chunksOf(info));
+    },
+    async removeUnfinished() {
+      const left = new Set(Object.keys(await subjects(`$O.${bucket}.C.>`)));
+      if (left.size === 0) return;
+      for (const name of await list()) {
+        const info = await infoOf(name).catch(() => null);
+        if (info === null) return; // it is damaged: which chunks are its cannot be told
+        if (info !== undefined) left.delete(chunksOf(info));
+      }
+      for (const subject of left) {
+        const last = await streams.getMessage(stream, { last_by_subj: subject });
+        if (last !== null && Date.now() - last.time.getTime() > UNFINISHED_MS) await purge(subject);
+      }
+    },
+  };
 }

@@ -186,10 +186,10 @@ export function checkConnectionOptions(
   return {
     servers: servers.map(({ address }) => address),
     ...login,
-    ...(tls !== undefined && { tls }),
-    ...(connect !== undefined && { connect }),
-    ...(renew !== undefined && { renew }),
-    ...(jetstream !== undefined && { jetstream: checkJetStream(jetstream) }),
+    tls,
+    connect,
+    renew,
+    jetstream: jetstream && checkJetStream(jetstream),
   };
 }
 

@@ -7,14 +7,17 @@ import {
   type Checks,
   checkDuration,
   checkOptions,
-  checkString,
   integerFrom,
   outOfRange,
   unchecked,
 } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
-import { KeyedCalls, type ResultStore, Turns } from '../../cluster/results/keyed-calls.ts';
-import { InvalidArgumentError } from '../../errors/errors.ts';
+import {
+  checkBucket,
+  KeyedCalls,
+  type ResultStore,
+  Turns,
+} from '../../cluster/results/keyed-calls.ts';
 import type { KeptResults, KeptResultsHost, Results } from '../../pool/calls/calls.ts';
 import { load } from '../connection/connection.ts';
 import {
@@ -56,7 +59,6 @@ const OPTIONS = {
 
 const PATIENCE_MS = 60_000;
 
-const BUCKET = /^[\w-]{1,64}$/;
 /** What a server takes. */
 const LEAST_TTL_MS = 100;
 
@@ -104,12 +106,7 @@ export class NatsResults implements Results {
   constructor(options: NatsResultsOptions) {
     const given = checkOptions('options', options, OPTIONS) as NatsResultsOptions;
     const { bucket, ttlMs, patienceMs = PATIENCE_MS, replicas = 1 } = given;
-    checkString('options.bucket', bucket);
-    if (!BUCKET.test(bucket)) {
-      throw new InvalidArgumentError(
-        `The name of a bucket must be 1 to 64 letters, digits, '-' and '_'. Received '${bucket}'`,
-      );
-    }
+    checkBucket(bucket);
     if (ttlMs !== undefined && ttlMs < LEAST_TTL_MS) {
       throw outOfRange('options.ttlMs', `>= ${LEAST_TTL_MS}`, ttlMs);
     }
@@ -122,7 +119,7 @@ export class NatsResults implements Results {
 
   /** @internal */
   open(definition: string, host: KeptResultsHost): KeptResults {
-    return new KeyedCalls(new BucketStore(this, this.#connection), definition, host);
+    return new KeyedCalls(bucketStore(this, this.#connection), definition, host);
   }
 }
 
@@ -149,88 +146,72 @@ type Opened = {
   objects(): Promise<ObjectStore>;
 };
 
-class BucketStore implements ResultStore {
-  readonly #settings: NatsResults;
-  readonly #ttlMs: number;
-  readonly #options: NatsConnectionOptions;
-  readonly #line: StoreLine<Opened>;
-  readonly #turns = new Turns(OBJECTS_AT_ONCE);
-  #hasWarned = false;
+function bucketStore(
+  { bucket, ttlMs = 0, patienceMs, replicas }: NatsResults,
+  options: NatsConnectionOptions,
+): ResultStore {
+  /** 0: for ever. */
+  const keptMs = ttlMs === Number.POSITIVE_INFINITY ? 0 : Math.ceil(ttlMs);
+  const turns = new Turns(OBJECTS_AT_ONCE);
+  let hasWarned = false;
 
-  constructor(settings: NatsResults, options: NatsConnectionOptions) {
-    const { bucket, ttlMs, patienceMs } = settings;
-    this.#settings = settings;
-    this.#ttlMs = ttlMs === undefined || ttlMs === Number.POSITIVE_INFINITY ? 0 : Math.ceil(ttlMs);
-    this.#options = options;
-    this.#line = new StoreLine({
-      name: `allstop results ${bucket}`,
-      inboxPrefix: `_INBOX.allstop_results.${bucket}`,
-      options,
-      patienceMs,
-      subject: `The results in the bucket '${bucket}'`,
-      open: (nats) => this.#open(nats),
-    });
-  }
-
-  whereIs(name: string): string {
-    return `key ${name} of the bucket '${this.#settings.bucket}' (${this.#line.servers})`;
-  }
-
-  async get(name: string): Promise<Uint8Array | undefined> {
-    return await this.#line.use('read', async ({ nats, kv, objects }) => {
-      const entry = await kv.get(name);
-      if (entry === null || entry.operation !== 'PUT') return undefined;
-      if (!MARK.equals(entry.value)) return entry.value;
-      const store = await objects();
-      return await this.#turns.take(() => readObject(store, name, () => !nats.isClosed()));
-    });
-  }
-
-  async put(name: string, record: Uint8Array, mayWrite: () => Promise<void>): Promise<void> {
-    await this.#line.use('written', async ({ nats, kv, objects }) => {
-      const most = roomInMessage(nats);
-      const isInline = record.byteLength <= Math.min(LARGEST_INLINE, most);
-      if (!isInline) {
-        const store = await objects();
-        await this.#turns.take(() => writeObject(store, name, record, most, mayWrite));
-      }
-      await mayWrite();
-      await kv.put(name, isInline ? record : MARK);
-    });
-  }
-
-  async close(): Promise<void> {
-    await this.#line.close();
-  }
-
-  async #open(nats: NatsConnection): Promise<Opened> {
-    const { bucket, replicas } = this.#settings;
-    const js = await openJetStream(nats, this.#options);
-    const { Kvm } = await load('@nats-io/kv', () => import('@nats-io/kv'));
-    const kv = await new Kvm(js).create(bucket, {
-      history: 1,
-      replicas,
-      // Replicas other than the leader may not have what was stored a moment ago.
-      allow_direct: false,
-      ...(this.#ttlMs > 0 && { ttl: this.#ttlMs }),
-    });
-    if (this.#ttlMs > 0 && !this.#hasWarned) await this.#checkTtl(kv);
-    const ttl = this.#ttlMs * 1_000_000; // nanoseconds
-    let objects: Promise<ObjectStore> | undefined;
-    const openOnce = () =>
-      (objects ??= openObjects(js, bucket, { replicas, ...(ttl > 0 && { ttl }) }));
-    return { nats, kv, objects: openOnce };
-  }
-
-  async #checkTtl(kv: KV): Promise<void> {
-    const { bucket } = this.#settings;
+  const checkTtl = async (kv: KV): Promise<void> => {
     const { ttl } = await kv.status();
-    if (ttl === this.#ttlMs) return;
-    this.#hasWarned = true;
+    if (ttl === keptMs) return;
+    hasWarned = true;
     const kept = ttl === 0 ? 'for ever' : `for ${ttl} ms`;
     process.emitWarning(
-      `The bucket '${bucket}' was made before, and keeps results ${kept}, not for ${this.#ttlMs} ms (options.ttlMs). Change it with the nats command (nats stream edit KV_${bucket} --max-age …), or take another bucket`,
+      `The bucket '${bucket}' was made before, and keeps results ${kept}, not for ${keptMs} ms (options.ttlMs). Change it with the nats command (nats stream edit KV_${bucket} --max-age …), or take another bucket`,
       { type: 'ResultsWarning', code: 'ALLSTOP_RESULTS' },
     );
-  }
+  };
+
+  const line = new StoreLine<Opened>({
+    name: `allstop results ${bucket}`,
+    inboxPrefix: `_INBOX.allstop_results.${bucket}`,
+    options,
+    patienceMs,
+    subject: `The results in the bucket '${bucket}'`,
+    async open(nats) {
+      const js = await openJetStream(nats, options);
+      const { Kvm } = await load('@nats-io/kv', () => import('@nats-io/kv'));
+      const kv = await new Kvm(js).create(bucket, {
+        history: 1,
+        replicas,
+        // Replicas other than the leader may not have what was stored a moment ago.
+        allow_direct: false,
+        ...(keptMs > 0 && { ttl: keptMs }),
+      });
+      if (keptMs > 0 && !hasWarned) await checkTtl(kv);
+      const ttl = keptMs * 1_000_000; // nanoseconds
+      let objects: Promise<ObjectStore> | undefined;
+      const openOnce = () =>
+        (objects ??= openObjects(js, bucket, { replicas, ...(ttl > 0 && { ttl }) }));
+      return { nats, kv, objects: openOnce };
+    },
+  });
+
+  return {
+    whereIs: (name) => `key ${name} of the bucket '${bucket}' (${line.servers})`,
+    get: (name) =>
+      line.use('read', async ({ nats, kv, objects }) => {
+        const entry = await kv.get(name);
+        if (entry === null || entry.operation !== 'PUT') return undefined;
+        if (!MARK.equals(entry.value)) return entry.value;
+        const store = await objects();
+        return await turns.take(() => readObject(store, name, () => !nats.isClosed()));
+      }),
+    put: (name, record, mayWrite) =>
+      line.use('written', async ({ nats, kv, objects }) => {
+        const most = roomInMessage(nats);
+        const isInline = record.byteLength <= Math.min(LARGEST_INLINE, most);
+        if (!isInline) {
+          const store = await objects();
+          await turns.take(() => writeObject(store, name, record, most, mayWrite));
+        }
+        await mayWrite();
+        await kv.put(name, isInline ? record : MARK);
+      }),
+    close: () => line.close(),
+  };
 }
