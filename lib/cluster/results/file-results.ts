@@ -58,7 +58,7 @@ export class FileResults implements Results {
 
   /** @internal */
   open(definition: string, host: KeptResultsHost): KeptResults {
-    return new KeyedCalls(new FileStore(this.directory), definition, host);
+    return new KeyedCalls(fileStore(this.directory), definition, host);
   }
 }
 
@@ -69,82 +69,66 @@ const UNFINISHED = 'unfinished';
 /** No write takes so long: an older unfinished file was left by a program that was killed. */
 const OLD_MS = 60 * 60 * 1_000;
 
-class FileStore implements ResultStore {
-  readonly #directory: string;
-  readonly #unfinished: string;
-  readonly #turns = new Turns(FILES_AT_ONCE);
-  /** The folder is there, and what killed programs have left in it is gone. */
-  #ready: Promise<void> | undefined;
-
-  constructor(directory: string) {
-    this.#directory = directory;
-    this.#unfinished = join(directory, UNFINISHED);
-  }
-
-  whereIs(name: string): string {
-    return join(this.#folderOf(name), name);
-  }
-
-  async get(name: string): Promise<Uint8Array | undefined> {
-    const path = this.whereIs(name);
-    return await this.#turns.take(async () => {
-      await this.#begin();
-      try {
-        return await readFile(path);
-      } catch (error) {
-        if (codeOf(error) === 'ENOENT') return undefined;
-        throw unavailable(`The result in the file ${path} could not be read`, error);
-      }
-    });
-  }
-
-  async put(name: string, record: Uint8Array, mayWrite: () => Promise<void>): Promise<void> {
-    const path = this.whereIs(name);
-    await this.#turns.take(async () => {
-      try {
-        await makeFolder(this.#unfinished);
-        if (await makeFolder(this.#folderOf(name))) await syncFolder(this.#directory);
-        const at = join(
-          this.#unfinished,
-          `${hostHash()}-${process.pid}-${builtin('node:crypto').randomUUID()}`,
-        );
-        await replaceFile(path, at, async (unfinished) => {
-          await writeSynced(unfinished, [record]);
-          await mayWrite();
-        });
-      } catch (error) {
-        if (error instanceof FailedPreconditionError) throw error; // of `mayWrite`
-        throw unavailable(`The result could not be written to the file ${path}`, error);
-      }
-    });
-  }
-
-  async close(): Promise<void> {}
-
+function fileStore(directory: string): ResultStore {
+  const unfinishedFolder = join(directory, UNFINISHED);
+  const turns = new Turns(FILES_AT_ONCE);
   /** A folder of 256, so that none has too many files. */
-  #folderOf(name: string): string {
-    return join(this.#directory, name.slice(0, 2));
-  }
+  const folderOf = (name: string): string => join(directory, name.slice(0, 2));
+  const whereIs = (name: string): string => join(folderOf(name), name);
 
-  async #begin(): Promise<void> {
-    this.#ready ??= this.#prepare();
-    try {
-      await this.#ready;
-    } catch (error) {
-      this.#ready = undefined;
-      throw unavailable(`The folder of results ${this.#directory} cannot be used`, error);
-    }
-  }
-
-  async #prepare(): Promise<void> {
-    await makeFolder(this.#unfinished);
+  const prepare = async (): Promise<void> => {
+    await makeFolder(unfinishedFolder);
     // Better now than when functions have run whose results cannot be written.
-    await access(this.#unfinished, constants.R_OK | constants.W_OK | constants.X_OK);
-    for (const name of await readdir(this.#unfinished)) {
-      const path = join(this.#unfinished, name);
+    await access(unfinishedFolder, constants.R_OK | constants.W_OK | constants.X_OK);
+    for (const name of await readdir(unfinishedFolder)) {
+      const path = join(unfinishedFolder, name);
       if (await isLeftOver(name, path)) await rm(path, { force: true });
     }
-  }
+  };
+
+  /** The folder is there, and what killed programs have left in it is gone. */
+  let ready: Promise<void> | undefined;
+  const begin = async (): Promise<void> => {
+    ready ??= prepare();
+    try {
+      await ready;
+    } catch (error) {
+      ready = undefined;
+      throw unavailable(`The folder of results ${directory} cannot be used`, error);
+    }
+  };
+
+  return {
+    whereIs,
+    get: (name) =>
+      turns.take(async () => {
+        const path = whereIs(name);
+        await begin();
+        try {
+          return await readFile(path);
+        } catch (error) {
+          if (codeOf(error) === 'ENOENT') return undefined;
+          throw unavailable(`The result in the file ${path} could not be read`, error);
+        }
+      }),
+    put: (name, record, mayWrite) =>
+      turns.take(async () => {
+        const path = whereIs(name);
+        try {
+          await makeFolder(unfinishedFolder);
+          if (await makeFolder(folderOf(name))) await syncFolder(directory);
+          const own = `${hostHash()}-${process.pid}-${builtin('node:crypto').randomUUID()}`;
+          await replaceFile(path, join(unfinishedFolder, own), async (unfinished) => {
+            await writeSynced(unfinished, [record]);
+            await mayWrite();
+          });
+        } catch (error) {
+          if (error instanceof FailedPreconditionError) throw error; // of `mayWrite`
+          throw unavailable(`The result could not be written to the file ${path}`, error);
+        }
+      }),
+    close: async () => {},
+  };
 }
 
 /** This host, in the names of the files that are being written: HOST-PID-UUID. */

@@ -12,7 +12,7 @@ import {
   isBag,
   unchecked,
 } from '../../base/arguments.ts';
-import { messageOf } from '../../base/thrown-value.ts';
+import { attempt, messageOf } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 
 /** The TLS options of the NATS client: paths of PEM files (`…File`), or their content. */
@@ -120,40 +120,29 @@ const TLS: Checks = {
 };
 const DEFAULT_PORT = '4222';
 
-/** Splits an address. `hasTls`: its scheme is tls:. */
-function parseServer(server: string): {
-  address: string;
-  hasTls: boolean;
-  user: string;
-  pass: string;
-} {
-  const wrong = (): InvalidArgumentError => {
+/** `hasTls`: its scheme is tls:. */
+type Server = { address: string; hasTls: boolean; user: string; pass: string };
+
+/** Splits an address. */
+function parseServer(server: string): Server {
+  const url = attempt(() => new URL(server.includes('://') ? server : `nats://${server}`));
+  const { protocol, hostname, port, pathname, search, hash, username, password } = url ?? {};
+  const [user, pass] = [username, password].map((each = '') =>
+    attempt(() => decodeURIComponent(each)),
+  );
+  const isOurs = (protocol === 'nats:' || protocol === 'tls:') && hostname !== '';
+  const isBare = (pathname === '' || pathname === '/') && search === '' && hash === '';
+  if (!isOurs || !isBare || user === undefined || pass === undefined) {
     // An address with @ may contain a password.
     const what = server.includes('@')
       ? "A server's address (with credentials, so it is not shown) is not valid"
       : `'${server}' is not a valid server address`;
-    return new InvalidArgumentError(
+    throw new InvalidArgumentError(
       `${what}: use nats://host:4222, tls://host:4222 or host:4222 (a port is a number from 1 to 65535)`,
     );
-  };
-  const text = server.includes('://') ? server : `nats://${server}`;
-  let url: URL;
-  let user: string;
-  let pass: string;
-  try {
-    url = new URL(text);
-    user = decodeURIComponent(url.username);
-    pass = decodeURIComponent(url.password);
-  } catch {
-    throw wrong();
-  }
-  const { protocol, hostname, port, pathname, search, hash } = url;
-  const isOurs = protocol === 'nats:' || protocol === 'tls:';
-  if (!isOurs || hostname === '' || !['', '/'].includes(pathname) || search + hash !== '') {
-    throw wrong();
   }
   return {
-    address: `${hostname}:${port === '' ? DEFAULT_PORT : port}`,
+    address: `${hostname}:${port || DEFAULT_PORT}`,
     hasTls: protocol === 'tls:',
     user,
     pass,

@@ -8,29 +8,23 @@ import type { NatsConnectionOptions } from './connection-options.ts';
 
 type Options = Pick<NatsConnectionOptions, 'jetstream'>;
 
-const settingsOf = ({ jetstream }: Options, timeout: number | undefined): object => ({
-  ...jetstream,
-  ...(timeout !== undefined && { timeout }),
-});
-
 export async function openJetStream(
   nats: NatsConnection,
   options: Options,
   timeout?: number,
 ): Promise<JetStreamClient> {
   const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
-  return jetstream(nats, settingsOf(options, timeout));
+  const own: object = { ...options.jetstream, ...(timeout !== undefined && { timeout }) };
+  return jetstream(nats, own);
 }
 
 /** Asks JetStream whether it is there. @throws (rejects) the client's error */
-export async function askJetStream(
+export const askJetStream = async (
   nats: NatsConnection,
   options: Options,
   timeout: number,
-): Promise<JetStreamManager> {
-  const { jetstreamManager } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
-  return await jetstreamManager(nats, settingsOf(options, timeout));
-}
+): Promise<JetStreamManager> =>
+  (await openJetStream(nats, options, timeout)).jetstreamManager(true);
 
 /** The codes of the server: JetStream is not enabled, for the account, or at all. */
 const NOT_ENABLED: readonly unknown[] = [10039, 10076];
