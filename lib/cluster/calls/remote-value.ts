@@ -22,7 +22,7 @@ const MOST_BYTES = 1024 * 1024;
 class ProgressValues implements AsyncIterable<unknown> {
   readonly #recent = new RecentValues(MOST, MOST_BYTES);
   #hasEnded = false;
-  #wake: (() => void)[] = [];
+  readonly #wake: (() => void)[] = [];
 
   add(values: readonly Uint8Array[]): void {
     for (const value of values) this.#recent.add(value);
@@ -49,9 +49,7 @@ class ProgressValues implements AsyncIterable<unknown> {
   }
 
   #wakeAll(): void {
-    const wake = this.#wake;
-    this.#wake = [];
-    for (const each of wake) each();
+    for (const wake of this.#wake.splice(0)) wake();
   }
 }
 

@@ -209,11 +209,10 @@ export class KeyedCalls implements KeptResults {
 
   /** A call waits for its arguments: `promise` resolves when it has begun. */
   waits<T>(promise: Promise<T>): Promise<T> {
-    const over = promise.then(
-      () => {},
-      () => {},
+    note(
+      this.#waiting,
+      promise.then(() => {}).catch(() => {}),
     );
-    note(this.#waiting, over);
     return promise;
   }
 

@@ -27,8 +27,9 @@ export class ClientSockets {
     if (!isSubscribed) {
       // Node tells of each socket that `net.connect` makes, in the caller's context.
       subscribe('net.client.socket', (message) => {
-        const sockets = attempt.getStore();
-        if (sockets !== undefined) sockets.#add((message as { socket: Socket }).socket);
+        const own = attempt.getStore();
+        if (own !== undefined && own.#isConnecting)
+          own.#sockets.add((message as { socket: Socket }).socket);
       });
       isSubscribed = true;
     }
@@ -69,10 +70,5 @@ export class ClientSockets {
       socket.destroy();
       this.#sockets.delete(socket);
     }
-  }
-
-  #add(socket: Socket): void {
-    if (!this.#isConnecting) return;
-    this.#sockets.add(socket);
   }
 }
