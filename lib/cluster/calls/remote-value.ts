@@ -1,11 +1,11 @@
 /** The result of a scheduled function. TensorFlow's RemoteValue. */
 
-import { reasonOfAbort } from '../../base/abort.ts';
+import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base/abort.ts';
 import { illegalConstructor } from '../../base/arguments.ts';
 import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { showAs } from '../../base/inspect.ts';
 import { define } from '../../base/thrown-value.ts';
-import { turn, within } from '../../base/timer.ts';
+import { Timer, turn } from '../../base/timer.ts';
 import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
 import { checkWaitOptions } from '../../pool/calls/call-options.ts';
 import type { Settle } from '../../pool/queue/call-queue.ts';
@@ -125,7 +125,7 @@ export class RemoteValue<T> {
   #progress: ProgressValues | undefined;
   /** What `cancel` cancels, while the value is pending. */
   #source: Cancellable | undefined;
-  #waiting: Resolve<T>[] | undefined;
+  #waiting: { resolve: Resolve<T>; clean?: () => void }[] | undefined;
   #listeners: Settled[] | undefined;
 
   static {
@@ -152,7 +152,10 @@ export class RemoteValue<T> {
       const isTelling = untold.length > 0;
       for (const listener of listeners) untold.push(() => listener(state, value));
       if (!isTelling) tellAll();
-      for (const resolve of waiting) resolve(state === 'ready' ? (value as T) : rejection(value));
+      for (const { resolve, clean } of waiting) {
+        clean?.();
+        resolve(state === 'ready' ? (value as T) : rejection(value));
+      }
       return true;
     });
   }
@@ -248,16 +251,26 @@ export class RemoteValue<T> {
   }
 
   #wait(timeoutMs: number, signal: AbortSignal | undefined): Promise<T> {
-    let waiter: Resolve<T> | undefined;
-    const settled = new Promise<T>((resolve) => {
-      waiter = resolve;
+    return new Promise<T>((resolve) => {
+      const waiter: { resolve: Resolve<T>; clean?: () => void } = { resolve };
       this.#waiting ??= [];
-      this.#waiting.push(resolve);
-    });
-    if (signal === undefined && timeoutMs === Number.POSITIVE_INFINITY) return settled;
-    const late = (): Promise<never> => rejection(notEnded(timeoutMs));
-    return within(timeoutMs, settled, late, signal).finally(() => {
-      this.#waiting = this.#waiting?.filter((each) => each !== waiter);
+      this.#waiting.push(waiter);
+      if (signal === undefined && timeoutMs === Number.POSITIVE_INFINITY) return;
+      const giveUp = (error: unknown): void => {
+        clean();
+        this.#waiting = this.#waiting?.filter((each) => each !== waiter);
+        resolve(rejection(error));
+      };
+      const onAbort = (): void => giveUp(reasonOfAbort(signal));
+      const timer = new Timer(timeoutMs, () => {
+        giveUp(notEnded(timeoutMs));
+      });
+      const clean = (): void => {
+        timer.clear();
+        if (signal !== undefined) removeAbortListener(signal, onAbort);
+      };
+      waiter.clean = clean;
+      if (signal !== undefined) addAbortListener(signal, onAbort);
     });
   }
 }
