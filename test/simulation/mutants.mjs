@@ -5,7 +5,7 @@ export const mutants = {
     what: 'what ran beside a function that kills its process runs beside others again',
     changes: [
       {
-        file: 'nats/coordinator/node-calls.ts',
+        file: 'nats/coordinator/session.ts',
         from: 'return this.#sent.first?.call.isSuspect === true;',
         to: 'return false;',
       },
@@ -20,7 +20,7 @@ export const mutants = {
     what: 'what was sent in advance to a node that died counts as not begun',
     changes: [
       {
-        file: 'nats/coordinator/node-calls.ts',
+        file: 'nats/coordinator/session.ts',
         from: "const fateOf = (): Fate => (lives ? 'ended' : 'running');",
         to: "const fateOf = (sent: Sent): Fate => (oldest.has(sent) ? 'running' : 'sent'); const oldest = new Set(this.#sent.newestFirst().slice(-3));",
       },
@@ -35,7 +35,7 @@ export const mutants = {
         to: 'return true;',
       },
       {
-        file: 'nats/coordinator/node-calls.ts',
+        file: 'nats/coordinator/session.ts',
         from: "const fateOf = (): Fate => (lives ? 'ended' : 'running');",
         to: "const fateOf = (sent: Sent): Fate => (oldest.has(sent) || sent.call.retries > 0 ? 'running' : 'sent'); const oldest = new Set(this.#sent.newestFirst().slice(-3));",
       },
@@ -56,8 +56,8 @@ export const mutants = {
     changes: [
       {
         file: 'nats/coordinator/tasks.ts',
-        from: 'this.#session?.contact.livedAt',
-        to: 'this.#session?.contact.heardAt',
+        from: 'this.session?.contact.livedAt',
+        to: 'this.session?.contact.heardAt',
       },
     ],
   },
@@ -70,7 +70,7 @@ export const mutants = {
         to: "else if (how !== 'held') this.#lookIn(RETRY_MS);",
       },
       {
-        file: 'nats/coordinator/other-runs.ts',
+        file: 'nats/coordinator/leadership.ts',
         from: 'sayAlive(to?: string): void {',
         to: 'sayAlive(to?: string): void {\n    if (to === undefined) return;',
       },
@@ -230,7 +230,7 @@ export const mutants = {
     what: 'what a node had in advance that went to another program counts as not begun',
     changes: [
       {
-        file: 'nats/coordinator/node-calls.ts',
+        file: 'nats/coordinator/session.ts',
         from: "(lives ? 'ended' : 'running');",
         to: "(lives ? 'sent' : 'running');",
       },
@@ -250,9 +250,9 @@ export const mutants = {
     what: 'what runs on a node uses nothing of its resources',
     changes: [
       {
-        file: 'nats/coordinator/node-calls.ts',
-        from: 'return this.#node.fits(placement, used);',
-        to: 'return this.#node.fits(placement, used.slice(0, 0));',
+        file: 'nats/coordinator/session.ts',
+        from: 'freeOf(info.resources ?? {}, used)',
+        to: 'freeOf(info.resources ?? {}, used.slice(0, 0))',
       },
     ],
   },
@@ -260,9 +260,9 @@ export const mutants = {
     what: 'programs that hold a key each are not told',
     changes: [
       {
-        file: 'nats/coordinator/nats-engine.ts',
-        from: 'onTwo: (other) => warnOfTwo(cluster, other, this.#leadership.token ?? 0),',
-        to: 'onTwo: () => {},',
+        file: 'nats/coordinator/leadership.ts',
+        from: 'warnOfTwo(this.#cluster, other, this.#leadership.token ?? 0);',
+        to: '',
       },
     ],
   },

@@ -18,15 +18,16 @@ const BYTES_PER_SLOT = 32 * 1024 * 1024;
 /** A refusal that is also the phase of the task which the node would have got. */
 type Mismatch = Refusal<RefusalPhase & TaskPhase>;
 
-/** `task` beside a `refusal`: the task that the node would have got, which shows the reason. */
-export type Admission =
-  | { task: ClusterTask; refusal?: undefined }
+/** `task`: the task that the node would have got, which shows the reason. */
+export type Refused =
   | { task: ClusterTask; refusal: Mismatch }
   | { task?: undefined; refusal: Refusal };
 
-export type Refused = Exclude<Admission, { refusal?: undefined }>;
-
-export function admit(info: NodeInfo, tasks: ClusterTasks, own: Fingerprints): Admission {
+export function admit(
+  info: NodeInfo,
+  tasks: ClusterTasks,
+  own: Fingerprints,
+): ClusterTask | Refused {
   const task = tasks.find(info);
   if ('remedy' in task) return { refusal: task };
   const { job, index, session } = task;
@@ -35,7 +36,7 @@ export function admit(info: NodeInfo, tasks: ClusterTasks, own: Fingerprints): A
     return { refusal: refused.taskTaken(`${job}:${index}`, host, pid) };
   }
   const refusal = mismatchOf(info, own);
-  if (refusal === undefined) return { task };
+  if (refusal === undefined) return task;
   return tasks.has(task) ? { task, refusal } : { refusal };
 }
 

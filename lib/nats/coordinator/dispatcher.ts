@@ -24,7 +24,7 @@ const MAX_AHEAD = 512;
 
 export class Dispatcher {
   readonly #host: ClusterHost;
-  readonly #sessions = new Set<Session>();
+  readonly #sessions: ReadonlyMap<string, Session>;
   /** Sessions that may have fewer calls than threads. */
   readonly #idle = new Set<Session>();
   readonly #feeding: Feeding;
@@ -34,22 +34,25 @@ export class Dispatcher {
   #isOpen = false;
   #areMixed = false;
 
-  constructor(host: ClusterHost) {
+  constructor(host: ClusterHost, sessions: ReadonlyMap<string, Session>) {
     this.#host = host;
+    this.#sessions = sessions;
     this.#feeding = new Feeding(host.queue, NODE_AHEAD_US, this.wake);
   }
 
+  /** A node is there, or is back. */
   add(session: Session): void {
-    this.#sessions.add(session);
+    if (session.info.job !== 'worker') return;
     for (const resource of this.#host.resources) session.prepare(resource);
   }
 
   prepare(resource: Resource): void {
-    for (const session of this.#sessions) session.prepare(resource);
+    for (const session of this.#sessions.values()) {
+      if (session.info.job === 'worker' && !session.isAway) session.prepare(resource);
+    }
   }
 
   remove(session: Session): void {
-    this.#sessions.delete(session);
     this.#idle.delete(session);
   }
 
@@ -131,7 +134,7 @@ export class Dispatcher {
       session.canTake && session.calls.running < session.status.capacity;
     if (![...this.#idle].some(isIdle)) return;
     let fullest: Session | undefined;
-    for (const session of this.#sessions) {
+    for (const session of this.#sessions.values()) {
       const most = fullest?.calls.running ?? session.status.capacity;
       if (session.canTake && session.calls.running > most) fullest = session;
     }

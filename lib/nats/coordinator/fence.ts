@@ -11,7 +11,7 @@
  * 3. The key is written by `hold` and `release` alone, which the caller does not overlap.
  */
 
-import type { KV } from '@nats-io/kv';
+import type { KV, KvEntry } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { attempt, codeOf } from '../../base/thrown-value.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
@@ -31,23 +31,15 @@ export type Run = {
   ended?: string;
 };
 
-/** A run that is named by the key, and how often the key had been written then. */
-export type Holder = { readonly run: Run; readonly revision: number };
-
-export interface FenceListener {
-  /** Whether this run, which has never held the cluster, may take it from this one. */
-  mayTake(holder: Holder): Promise<boolean>;
-  /** Whether another run with a greater token answers that it holds a key. */
-  hasRival(): Promise<boolean>;
-  /** Whether the run has ended: the key must not name it as living any more. */
-  isOver(): boolean;
-}
+/** What the key says. `run`: undefined if it names none. `revision`: how often it was written; 0: never. */
+export type Holder = { readonly run: Run | undefined; readonly revision: number };
 
 const KEY = 'run';
 /** A signature that JetStream does not answer is tried again soon. */
 const TIMEOUT_MS = 3_000;
 const bucketOf = (cluster: string): string => `allstop_${cluster}`;
 
+/** The key of one cluster, as one run reads and writes it. */
 export class Fence {
   readonly #cluster: string;
   readonly #replicas: number;
@@ -56,10 +48,6 @@ export class Fence {
   /** The revision of the key as this run wrote it last; undefined: it has to be read. */
   #revision: number | undefined;
   #opened: { nats: NatsConnection; kv: Promise<KV> } | undefined;
-  /** Our token; undefined until this run has held the cluster for the first time. */
-  token: number | undefined;
-  /** We have written the key again after JetStream lost it: the lost key may name a newer run. */
-  #isRestored = false;
 
   constructor(
     cluster: string,
@@ -73,65 +61,18 @@ export class Fence {
     this.#own = own;
   }
 
-  /**
-   * Takes the cluster, or signs that this run still holds it. Writes the key again if JetStream
-   * has lost it (the store was wiped).
-   *
-   * `heard`: the greatest token that any message has named, for example one that a node remembers
-   * of an earlier run. If `heard` is greater than this run's token although the key names this
-   * run, `hold` believes the key and raises the token above `heard`, as a node ignores a
-   * run with a smaller token than the greatest that it remembers; but not if a rival is alive, who
-   * holds another key, or whose key was lost.
-   *
-   * @returns whether this run holds the cluster; false: it may not take it yet
-   * @throws (rejects) FailedPreconditionError: a newer run holds the cluster; errors of JetStream
-   */
-  async hold(nats: NatsConnection, heard: number, listener: FenceListener): Promise<boolean> {
-    const kv = await this.#open(nats);
-    try {
-      return await this.#hold(kv, heard, listener);
-    } catch (error) {
-      this.#opened = undefined; // the bucket may be gone, and is made again
-      throw error;
-    }
-  }
-
-  async #hold(kv: KV, heard: number, listener: FenceListener): Promise<boolean> {
-    for (;;) {
-      if (listener.isOver()) return false;
-      if (this.token !== undefined && this.token >= heard && this.#revision !== undefined) {
-        if (await this.#write(kv, this.token, this.#revision)) return true;
-      }
-      const entry = await kv.get(KEY);
-      const there = entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
-      const isOurs = there?.run === this.#own.run;
-      const revision = entry?.revision ?? 0;
-      if (!isOurs && this.token !== undefined && there !== undefined && there.token > this.token) {
-        throw takenOver(this.#cluster, there);
-      }
-      let isRaised = this.token === undefined || (isOurs && there.token < heard);
-      if (isOurs && isRaised && (await listener.hasRival())) {
-        if (this.#isRestored) throw takenOver(this.#cluster);
-        isRaised = false;
-      }
-      if (this.token === undefined && there !== undefined && !isOurs) {
-        if (!(await listener.mayTake({ run: there, revision }))) return false;
-      }
-      // After a wipe our token stays as it is: a newer run may write the key, too, and has to win
-      // by its greater token.
-      const least = isRaised ? Math.max(there?.token ?? 0, heard) + 1 : 0;
-      const token = Math.max(this.token ?? Date.now(), isOurs ? there.token : 0, least);
-      const isLost = there === undefined && this.token !== undefined;
-      if (listener.isOver()) return false;
-      if (!(await this.#write(kv, token, revision))) continue; // another coordinator has written it
-      if (!isOurs) this.#isRestored = isLost;
-      this.token = token;
-      return true;
-    }
+  async read(nats: NatsConnection): Promise<Holder> {
+    return holderIn(await (await this.#open(nats)).get(KEY));
   }
 
   /** @returns false if the key has another revision. `revision` 0: there is none */
-  async #write(kv: KV, token: number, revision: number, ended?: string): Promise<boolean> {
+  async write(
+    nats: NatsConnection,
+    token: number,
+    revision: number,
+    ended?: string,
+  ): Promise<boolean> {
+    const kv = await this.#open(nats);
     const value = JSON.stringify({ ...this.#own, token, ...(ended !== undefined && { ended }) });
     this.#revision = undefined; // until the answer is here, which may be lost
     try {
@@ -145,6 +86,11 @@ export class Fence {
     }
   }
 
+  /** Writes the key again as it is. @returns false if it has to be read */
+  async sign(nats: NatsConnection, token: number): Promise<boolean> {
+    return this.#revision !== undefined && (await this.write(nats, token, this.#revision));
+  }
+
   /**
    * Notes in the key that this run has closed its cluster, so that `allstop doctor` can tell the end
    * from a crash, and a run that stands by begins. Changes nothing if another run holds the cluster
@@ -153,33 +99,27 @@ export class Fence {
    * @throws (rejects) errors of JetStream, also if the key changes meanwhile
    */
   async release(nats: NatsConnection): Promise<void> {
-    if (this.token === undefined) return;
-    const kv = await this.#open(nats);
-    const entry = await kv.get(KEY);
-    const there = entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
-    if (entry === null || there === undefined || there.run !== this.#own.run) return;
-    await this.#write(kv, there.token, entry.revision, new Date().toISOString());
+    const { run, revision } = await this.read(nats);
+    if (run?.run !== this.#own.run) return;
+    await this.write(nats, run.token, revision, new Date().toISOString());
+  }
+
+  /** After an error: the bucket may be gone, and is made again. */
+  forget(): void {
+    this.#opened = undefined;
   }
 
   /** The bucket, opened once for each connection. */
   async #open(nats: NatsConnection): Promise<KV> {
-    if (this.#opened?.nats === nats) return await this.#opened.kv;
-    const kv = this.#create(nats);
-    const opened = { nats, kv };
-    this.#opened = opened;
-    kv.catch(() => {
-      if (this.#opened === opened) this.#opened = undefined;
-    });
-    return await kv;
+    if (this.#opened?.nats !== nats) this.#opened = { nats, kv: this.#create(nats) };
+    return await this.#opened.kv;
   }
 
   async #create(nats: NatsConnection): Promise<KV> {
-    const js = await openJetStream(nats, this.#options, TIMEOUT_MS);
     const { Kvm } = await load('@nats-io/kv', () => import('@nats-io/kv'));
-    return await new Kvm(js).create(bucketOf(this.#cluster), {
-      history: 1,
-      replicas: this.#replicas,
-    });
+    const js = await openJetStream(nats, this.#options, TIMEOUT_MS);
+    const settings = { history: 1, replicas: this.#replicas };
+    return await new Kvm(js).create(bucketOf(this.#cluster), settings);
   }
 }
 
@@ -213,7 +153,7 @@ export async function holderOf(
     if (isNoBucket(error)) return null;
     throw error;
   });
-  return entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
+  return holderIn(entry).run;
 }
 
 const isRun: Guard<Run> = isRecord<Run>({
@@ -225,9 +165,9 @@ const isRun: Guard<Run> = isRecord<Run>({
   ended: isMaybe(isText),
 });
 
-function parseRun(bytes: Uint8Array): Run | undefined {
-  const value = attempt<unknown>(() => JSON.parse(Buffer.from(bytes).toString('utf8')));
-  return isRun(value) ? value : undefined;
+function holderIn(entry: KvEntry | null): Holder {
+  const value = entry?.operation === 'PUT' ? attempt<unknown>(() => entry.json()) : undefined;
+  return { run: isRun(value) ? value : undefined, revision: entry?.revision ?? 0 };
 }
 
 /** Whether the bucket is missing. To a direct get, the server then replies 'no responders'. */

@@ -2,6 +2,7 @@
  * Holds the cluster for one run: keeps a connection to the servers, and the cluster's key
  * (fence.ts), which it signs every few seconds. A run that has held the cluster once goes on with the
  * next connection before the key is signed again, since JetStream may have no leader for a while.
+ * `OtherRuns` is what it hears of others.
  *
  * 1. One look at the key is on its way at a time. Whoever asks for one (`assertHeld`) is served by a
  *    look that begins later.
@@ -10,17 +11,41 @@
 
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Timer, within } from '../../base/timer.ts';
+import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
-import { type EngineReadiness, type Explanation, standingBy } from '../../errors/phases.ts';
+import {
+  type EngineReadiness,
+  type Explanation,
+  standingBy,
+  type WorkerStart,
+} from '../../errors/phases.ts';
+import { log } from '../../events/spine.ts';
+import type { ClusterHost } from '../../pool/queue/strategy.ts';
+import type { ModuleHooks } from '../../pool/worker/module.ts';
 import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { failureOfJetStream } from '../connection/jetstream.ts';
-import { FURTHEST_TOKEN } from '../wire/control-messages.ts';
-import { type Fence, type Holder, heldBy } from './fence.ts';
+import { type Alive, FURTHEST_TOKEN, json, parseControl } from '../wire/control-messages.ts';
+import type { Subjects } from '../wire/subjects.ts';
+import { Fence, heldBy, type Run, takenOver } from './fence.ts';
 
 /** What a new run does if another holds the cluster. */
 export type OnHeld = 'takeOver' | 'refuse' | 'standBy';
+
+/** The part of NatsStrategy that the engine reads. */
+export type NatsSettings = ModuleHooks & {
+  readonly module: URL;
+  readonly cluster: string;
+  readonly expect: ClusterSpec | undefined;
+  readonly minWorkers: number | undefined;
+  readonly unavailableAfterMs: number;
+  readonly lostAfterMs: number;
+  readonly onHeld: OnHeld;
+  readonly definition: string | undefined;
+  readonly replicas: number;
+  readonly workerStart: WorkerStart;
+};
 
 /** How often the holder signs the key. */
 const SIGN_MS = 4_000;
@@ -30,42 +55,32 @@ const RETRY_MS = 1_000;
 const UNSIGNED_MS: number = 2 * SIGN_MS;
 /** How long to wait until JetStream has stored that the run has ended. */
 const RELEASE_MS = 1_000;
+/** How long a run that lives may take to answer. */
+const ANSWER_MS = 5_000;
+/** How long to wait for any run with a greater token to answer. */
+const RIVAL_MS = 1_500;
 
 export interface LeadershipListener {
   /** There is a new connection, without subscriptions yet. */
   onConnection(nats: NatsConnection): void;
   /** This run holds the cluster: nodes may be sent messages over this connection. */
   onHeld(nats: NatsConnection): void;
-  /** The key was signed again. */
-  onSigned(): void;
   onDown(): void;
-  /** The connection was there, and is lost. */
-  onDisconnected(error: Error): void;
-  onReconnected(): void;
   /** This run does not hold the cluster, and never will again. */
   onLost(error: Error): void;
-  /** The server refuses a subject. */
-  onRefused(error: Error): void;
   /** `state` has changed. */
   onChange(): void;
-  /** Whether this run answers that it holds the cluster. */
-  isAlive(run: string): Promise<boolean>;
-  /** Whether any run with a greater token answers. */
-  hasRival(): Promise<boolean>;
 }
-
-export type LeadershipSettings = {
-  readonly cluster: string;
-  readonly unavailableAfterMs: number;
-  readonly onHeld: OnHeld;
-};
 
 type Asked = { resolve: () => void; reject: (error: Error) => void };
 
 export class Leadership {
   readonly connection: Connection;
+  readonly others: OtherRuns;
+  readonly #own: Omit<Run, 'token'>;
   readonly #fence: Fence;
-  readonly #settings: LeadershipSettings;
+  readonly #host: ClusterHost;
+  readonly #settings: NatsSettings;
   readonly #listener: LeadershipListener;
   readonly #options: NatsConnectionOptions;
   #state: EngineReadiness = { phase: 'connecting' };
@@ -85,32 +100,35 @@ export class Leadership {
   #seen: { revision: number; at: number } | undefined;
   /** Why the run is over. */
   #end: Error | undefined;
-  /** There is a connection. */
-  #isUp = false;
+  /** Our token; undefined until this run has held the cluster for the first time. */
+  token: number | undefined;
+  /** We have written the key again after JetStream lost it: the lost key may name a newer run. */
+  #isRestored = false;
   /** How many connections there have been. */
   connections = 0;
 
   constructor(
-    fence: Fence,
-    settings: LeadershipSettings,
-    connect: { name: string; inboxPrefix: string; options: NatsConnectionOptions },
+    host: ClusterHost,
+    settings: NatsSettings,
+    own: Omit<Run, 'token'>,
+    subjects: Subjects,
+    options: NatsConnectionOptions,
     listener: LeadershipListener,
   ) {
-    this.#fence = fence;
+    const { cluster, replicas } = settings;
+    this.#host = host;
     this.#settings = settings;
+    this.#own = own;
+    this.#fence = new Fence(cluster, replicas, own, options);
     this.#listener = listener;
-    this.#options = connect.options;
+    this.#options = options;
     this.#watchUnavailable();
-    this.connection = new Connection(connect.name, connect.inboxPrefix, connect.options, {
+    this.connection = new Connection(`allstop ${cluster}`, subjects.inbox('coordinator'), options, {
       onUp: (nats) => this.#onUp(nats),
       onDown: (cause, servers) => this.#onDown(cause, servers),
       onRefused: (error, server) => this.#onRefused(error, server),
     });
-  }
-
-  /** Our token; undefined until this run has held the cluster for the first time. */
-  get token(): number | undefined {
-    return this.#fence.token;
+    this.others = new OtherRuns(cluster, own, this, subjects.who);
   }
 
   get state(): EngineReadiness {
@@ -175,14 +193,12 @@ export class Leadership {
   /** Called after `end`: notes the end in the cluster's key, if that is possible, and disconnects. */
   async close(): Promise<void> {
     const { nats } = this.connection;
-    if (nats !== undefined) {
-      const released = Promise.resolve(this.#looking).then(() => this.#fence.release(nats));
-      await within(
-        RELEASE_MS,
-        released.catch(() => undefined),
-        () => undefined,
-      );
-    }
+    const release = async (): Promise<void> => {
+      await this.#looking; // which may take the cluster yet
+      if (nats !== undefined && this.token !== undefined) await this.#fence.release(nats);
+    };
+    const released = release().catch(() => undefined);
+    await within(RELEASE_MS, released, () => undefined);
     await this.connection.close();
   }
 
@@ -213,8 +229,10 @@ export class Leadership {
   #onUp(nats: NatsConnection): void {
     if (this.#end !== undefined) return;
     this.connections += 1;
-    if (this.connections > 1) this.#listener.onReconnected();
-    this.#isUp = true;
+    if (this.connections > 1) {
+      log('%s: connected again', this.#settings.cluster);
+      this.#host.tell('reconnected');
+    }
     this.#forbidden = undefined;
     this.#listener.onConnection(nats);
     if (this.token === undefined) this.#enter({ phase: 'jetstream' });
@@ -228,17 +246,17 @@ export class Leadership {
     this.#watchUnavailable();
     this.#listener.onDown();
     const why = explainFailure(cause, servers);
-    if (this.#isUp) {
-      this.#isUp = false;
+    if (this.#state.phase !== 'connecting') {
       const text = `The connection to the NATS servers is lost: ${why.cause}`;
-      this.#listener.onDisconnected(new UnavailableError(text, { cause }));
+      log('%s: disconnected: %s', this.#settings.cluster, text);
+      this.#host.tell('disconnected', new UnavailableError(text, { cause }));
     }
     if (cause instanceof UnavailableError) this.#listener.onLost(cause);
     else this.#enter({ phase: 'connecting', ...why });
   }
 
   #onRefused(error: Error, server: string): void {
-    this.#listener.onRefused(error);
+    log('%s: the server refuses: %s', this.#settings.cluster, error.message);
     if (error.name !== 'PermissionViolationError') return;
     // Every subject is needed, so any missing permission keeps the cluster from being ready.
     this.#forbidden = explainFailure(error, server);
@@ -277,38 +295,75 @@ export class Leadership {
   async #hold(nats: NatsConnection, heard: number): Promise<'held' | 'not-held'> {
     const before = this.token;
     try {
-      const isHeld = await this.#fence.hold(nats, heard, {
-        mayTake: (holder) => this.#mayTake(holder),
-        hasRival: async () => {
-          const hasRival = await this.#listener.hasRival();
-          if (hasRival) this.#conceded = Math.max(this.#conceded, heard);
-          return hasRival;
-        },
-        isOver: () => this.#end !== undefined,
-      });
-      if (!isHeld || this.#end !== undefined) return 'not-held';
+      if (!(await this.#take(nats, heard)) || this.#end !== undefined) return 'not-held';
       if (this.connection.nats !== nats) return 'held';
       if (this.#state.phase !== 'ready' || this.token !== before) this.#onHeld(nats);
-      this.#listener.onSigned();
+      this.others.sayAlive();
       return 'held';
     } catch (error) {
+      this.#fence.forget();
       if (this.#end === undefined) this.#onNotHeld(nats, error);
       return 'not-held';
     }
   }
 
   /**
+   * Takes the cluster, or signs that this run still holds it. Writes the key again if JetStream
+   * has lost it (the store was wiped).
+   *
+   * `heard`: the greatest token that any message has named, for example one that a node remembers
+   * of an earlier run. If `heard` is greater than this run's token although the key names this
+   * run, this believes the key and raises the token above `heard`, as a node ignores a
+   * run with a smaller token than the greatest that it remembers; but not if a rival is alive, who
+   * holds another key, or whose key was lost.
+   *
+   * @returns whether this run holds the cluster; false: it may not take it yet
+   * @throws (rejects) FailedPreconditionError: a newer run holds the cluster; errors of JetStream
+   */
+  async #take(nats: NatsConnection, heard: number): Promise<boolean> {
+    const { cluster } = this.#settings;
+    while (this.#end === undefined) {
+      const own = this.token;
+      if (own !== undefined && own >= heard && (await this.#fence.sign(nats, own))) return true;
+      const { run: there, revision } = await this.#fence.read(nats);
+      const isOurs = there?.run === this.#own.run;
+      if (!isOurs && own !== undefined && there !== undefined && there.token > own) {
+        throw takenOver(cluster, there);
+      }
+      let isRaised = own === undefined || (isOurs && there.token < heard);
+      if (isOurs && isRaised && (await this.others.hasRival())) {
+        this.#conceded = Math.max(this.#conceded, heard);
+        if (this.#isRestored) throw takenOver(cluster);
+        isRaised = false;
+      }
+      if (own === undefined && there !== undefined && !isOurs) {
+        if (!(await this.#mayTake(there, revision))) return false;
+      }
+      // After a wipe our token stays as it is: a newer run may write the key, too, and has to win
+      // by its greater token.
+      const least = isRaised ? Math.max(there?.token ?? 0, heard) + 1 : 0;
+      const token = Math.max(own ?? Date.now(), isOurs ? there.token : 0, least);
+      if (this.#end !== undefined) return false;
+      if (!(await this.#fence.write(nats, token, revision))) continue; // another coordinator has written it
+      if (!isOurs) this.#isRestored = there === undefined && own !== undefined;
+      this.token = token;
+      return true;
+    }
+    return false;
+  }
+
+  /**
    * Whether a run that has never held the cluster may take it: one that was closed, or does not answer
    * any more, holds nothing.
    */
-  async #mayTake({ run, revision }: Holder): Promise<boolean> {
+  async #mayTake(run: Run, revision: number): Promise<boolean> {
     const { onHeld, cluster } = this.#settings;
     if (onHeld === 'takeOver' || run.ended !== undefined) return true;
     const now = performance.now();
     const isSigned = this.#seen !== undefined && this.#seen.revision !== revision;
     if (this.#seen === undefined || isSigned) this.#seen = { revision, at: now };
     const isQuiet = now - this.#seen.at > UNSIGNED_MS || this.#state.phase !== 'standby';
-    const lives = isSigned || !isQuiet || (await this.#listener.isAlive(run.run));
+    const lives = isSigned || !isQuiet || (await this.others.isAlive(run.run));
     if (!lives) return true;
     if (onHeld === 'refuse') throw heldBy(cluster, run);
     this.#areAvailable();
@@ -329,6 +384,138 @@ export class Leadership {
   #onHeld(nats: NatsConnection): void {
     this.#areAvailable();
     this.#enter({ phase: 'ready' });
+    this.others.say();
     this.#listener.onHeld(nats);
   }
+}
+
+/**
+ * The other coordinators of the same cluster, as far as they can be heard; all messages are on the
+ * subject `who`, where all nodes and coordinators listen.
+ *
+ * 1. A run that holds the cluster says so (`who`) when it begins to, to the nodes above all; and again
+ *    and again (`alive`), to coordinators.
+ * 2. A run that is asked (`ask`) answers (`alive`, to the one that asked) only after it has signed the
+ *    cluster's key since: so who answers held a key after the question.
+ * 3. If this run has signed, another has answered then, and this run has signed again, each has a key
+ *    of its own: in one key nobody takes the cluster back. The two are told, each by itself.
+ */
+export class OtherRuns {
+  readonly #cluster: string;
+  readonly #own: Omit<Run, 'token'>;
+  readonly #leadership: Leadership;
+  readonly #subject: string;
+  /** Those that this run meets now, or has met: each once. */
+  readonly #met = new Set<string>();
+  readonly #answers = new Set<(alive: Alive) => void>();
+
+  constructor(cluster: string, own: Omit<Run, 'token'>, leadership: Leadership, subject: string) {
+    this.#cluster = cluster;
+    this.#own = own;
+    this.#leadership = leadership;
+    this.#subject = subject;
+  }
+
+  /**
+   * Receives a message from another coordinator or a doctor (`who` with token 0, to which only nodes
+   * reply).
+   *
+   * @returns false if it is malformed
+   */
+  receive(data: Uint8Array, reply: string | undefined): boolean {
+    const message = parseControl(data, 'who', 'ask', 'alive');
+    if (message === undefined) return false;
+    const { run } = message;
+    if (run === this.#own.run) return true;
+    if (message.kind === 'ask') {
+      if (message.of === this.#own.run || message.of === '') void this.#answer(run);
+      return true;
+    }
+    this.#leadership.doubt(message.token, true);
+    if (message.kind === 'who') {
+      // An older run that does not know of this run yet learns of it by our `who`.
+      const isOlder = message.token < (this.#leadership.token ?? 0);
+      if (isOlder && (reply ?? '') === '') this.say();
+      return true;
+    }
+    if (message.to === this.#own.run) for (const tell of this.#answers) tell(message);
+    else void this.#meet(run);
+    return true;
+  }
+
+  /** Tells all nodes and coordinators that this run holds the cluster, if we believe so. */
+  say(): void {
+    const { token, state } = this.#leadership;
+    if (state.phase === 'ready') this.#send({ kind: 'who', run: this.#own.run, token });
+  }
+
+  /** Tells coordinators that this run holds the cluster; `to`: the one that has asked. */
+  sayAlive(to?: string): void {
+    const { token, state } = this.#leadership;
+    if (state.phase === 'ready') this.#send({ kind: 'alive', ...this.#own, token, to });
+  }
+
+  /** Whether the run answers that it holds the cluster. */
+  async isAlive(run: string): Promise<boolean> {
+    return (await this.#ask(run, ANSWER_MS, (alive) => alive.run === run)) !== undefined;
+  }
+
+  /** Whether any run with a greater token answers that it holds a key. */
+  async hasRival(): Promise<boolean> {
+    const own = this.#leadership.token ?? 0;
+    return (await this.#ask('', RIVAL_MS, ({ token }) => token > own)) !== undefined;
+  }
+
+  async #ask(of: string, ms: number, is: (alive: Alive) => boolean): Promise<Alive | undefined> {
+    let tell = (_alive: Alive): void => {};
+    const answered = new Promise<Alive>((resolve) => {
+      tell = (alive) => is(alive) && resolve(alive);
+    });
+    this.#answers.add(tell);
+    this.#send({ kind: 'ask', run: this.#own.run, of });
+    const answer = await within(ms, answered, () => undefined);
+    this.#answers.delete(tell);
+    return answer;
+  }
+
+  async #answer(to: string): Promise<void> {
+    if (this.#leadership.state.phase !== 'ready') return;
+    await this.#leadership.assertHeld().then(
+      () => this.sayAlive(to),
+      () => {},
+    );
+  }
+
+  /** Another run says that it holds the cluster, as this one believes to do. */
+  async #meet(run: string): Promise<void> {
+    if (this.#met.has(run) || this.#leadership.state.phase !== 'ready') return;
+    this.#met.add(run);
+    try {
+      await this.#leadership.assertHeld();
+      const other = await this.#ask(run, ANSWER_MS, (alive) => alive.run === run);
+      if (other === undefined) {
+        this.#met.delete(run);
+        return;
+      }
+      await this.#leadership.assertHeld();
+      warnOfTwo(this.#cluster, other, this.#leadership.token ?? 0);
+    } catch {
+      this.#met.delete(run); // this run has lost the cluster, and is told so, or JetStream is away
+    }
+  }
+
+  #send(message: object): void {
+    this.#leadership.connection.publish(this.#subject, json(message));
+  }
+}
+
+function warnOfTwo(cluster: string, { host, pid, since, token }: Alive, own: number): void {
+  const which =
+    token > own ? 'which is newer, and has the workers that hear both' : 'which is older';
+  process.emitWarning(
+    `Another program runs the cluster '${cluster}', too (${host}, pid ${pid}, since ${since}), ${which}. ` +
+      'Each holds a key of its own, since they use different JetStreams (another `jetstream.domain`): ' +
+      'end one of the two, or give it another cluster name',
+    { code: 'ALLSTOP_TWO_COORDINATORS' },
+  );
 }

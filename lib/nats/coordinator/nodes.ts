@@ -13,36 +13,31 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer, within } from '../../base/timer.ts';
+import { StopArbiter, type StopMessage } from '../../coordinator/stop-relay.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { failedRemedy, type Loss, lost, nodeRemedy } from '../../errors/phases.ts';
 import { log } from '../../events/spine.ts';
 import type { Call } from '../../pool/queue/call.ts';
 import type { Cancellation, ClusterHost } from '../../pool/queue/strategy.ts';
 import { decode } from '../../record/encoded-error.ts';
-import type { ParameterServers } from '../variables/parameter-servers.ts';
-import {
-  json,
-  type NodeInfo,
-  parseControl,
-  parseUnprintable,
-  type RefusedNode,
-  type Welcome,
-} from '../wire/control-messages.ts';
+import { ParameterServers } from '../variables/parameter-servers.ts';
+import { json, type NodeInfo, parseControl, parseUnprintable } from '../wire/control-messages.ts';
 import type { Fingerprints } from '../wire/fingerprints.ts';
 import type { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes, sharedWindowBytes } from '../wire/reliable-channel.ts';
-import type { FromNode, SentResult } from '../wire/session-messages.ts';
+import { type FromNode, packStop, type SentResult, type ToNode } from '../wire/session-messages.ts';
+import { cleaned } from '../wire/shapes.ts';
 import type { Subjects } from '../wire/subjects.ts';
 import { admit, isCrowded, type Refused, RefusedNodes, refuseUnprintable } from './admission.ts';
-import type { Dispatcher } from './dispatcher.ts';
-import type { Leadership } from './leadership.ts';
+import { Dispatcher } from './dispatcher.ts';
+import type { Leadership, NatsSettings } from './leadership.ts';
 import { Probes } from './probes.ts';
 import { Session } from './session.ts';
-import type { StopArbiter } from './stop-arbiter.ts';
-import { type ClusterTask, type ClusterTasks, stuckThread } from './tasks.ts';
+import { AddressChecks, type ClusterTask, ClusterTasks, stuckThread } from './tasks.ts';
 
 /** How long nodes have to acknowledge the end of their sessions. */
 const END_MS = 1_000;
@@ -53,22 +48,17 @@ const LONGEST_AWAY_MS = 600_000;
 /** The same, if it has nothing to offer: so long a node waits for us that we do not reach. */
 const AWAY_MS = 90_000;
 
+/** How long our own work waits after a broadcast, so that processes on this machine stop first. */
+const QUIET_MS = 10;
+
 /** What the nodes of a run share with its engine. */
 export type NodesOptions = {
   readonly host: ClusterHost;
-  readonly cluster: string;
+  readonly settings: NatsSettings;
   readonly run: string;
   readonly subjects: Subjects;
-  readonly lostAfterMs: number;
-  readonly sessions: Map<string, Session>;
-  readonly tasks: ClusterTasks;
-  readonly servers: ParameterServers;
-  readonly dispatcher: Dispatcher;
   readonly malformed: MalformedMessages;
-  leadership(): Leadership;
-  readonly stops: StopArbiter;
-  /** The same part of each node's welcome. */
-  readonly welcome: Pick<Welcome, 'unavailableAfterMs' | 'setup' | 'teardown'>;
+  readonly leadership: Leadership;
   /** The run cannot go on. */
   fail(error: Error): void;
   /** The same, unless another run has taken the cluster over: then that is what is wrong. */
@@ -78,120 +68,165 @@ export type NodesOptions = {
 export class Nodes {
   readonly #options: NodesOptions;
   readonly #host: ClusterHost;
-  readonly #tasks: ClusterTasks;
-  readonly #sessions: Map<string, Session>;
+  readonly sessions: Map<string, Session> = new Map();
+  readonly tasks: ClusterTasks;
+  readonly servers: ParameterServers;
+  readonly dispatcher: Dispatcher;
+  readonly refused: RefusedNodes = new RefusedNodes();
   readonly #byNode = new Map<string, Session>();
   /** The sessions that may have calls which were given up: all that are away, and some others. */
   readonly #givenUp = new Set<Session>();
-  readonly #refused = new RefusedNodes();
   readonly #probes: Probes;
+  readonly #addressChecks: AddressChecks;
+  /** Decides which stop is the stop record of the run. */
+  readonly stops: StopArbiter;
+  /** Work that waits until the broadcast of a stop was heard. Undefined: nothing has to wait. */
+  #waiting: (() => void)[] | undefined;
+  #quiet: Timer | undefined;
   #cancelWatch: Timer | undefined;
-  #functions: readonly string[] | undefined;
-  #lost = 0;
+  /** What the nodes that are there export; undefined until one has told. */
+  functions: readonly string[] | undefined;
+  /** How many nodes were lost. */
+  lost = 0;
+  #isOver = false;
 
   constructor(options: NodesOptions) {
-    const { host, run, subjects, sessions } = options;
+    const { host, settings, run, subjects, malformed, leadership } = options;
     this.#options = options;
     this.#host = host;
-    this.#tasks = options.tasks;
-    this.#sessions = sessions;
-    this.#probes = new Probes(sessions, options.lostAfterMs, {
+    this.tasks = new ClusterTasks(settings);
+    this.dispatcher = new Dispatcher(host, this.sessions);
+    this.servers = new ParameterServers(this.tasks, this.sessions, {
+      state: () => leadership.state,
+      assertHeld: () => leadership.assertHeld(),
+    });
+    this.#addressChecks = new AddressChecks(this.tasks, () => host.changed());
+    this.stops = new StopArbiter(host.coordinator, (stop, isHeard) => this.#onStop(stop, isHeard));
+    this.#probes = new Probes(this.sessions, settings.lostAfterMs, {
       probeFor: ({ id, info }) => ({
         subject: subjects.node(info.node),
-        probe: { kind: 'probe', run, token: options.leadership().token ?? 0, session: id },
+        probe: { kind: 'probe', run, token: leadership.token ?? 0, session: id },
       }),
       onReply: (session, { token, session: id }) => {
-        const leadership = options.leadership();
         this.#onHeard(session);
         leadership.doubt(token);
         const aheadMs = leadership.tooFarBy(token);
-        if (aheadMs > 0 && this.#tasks.noteIgnored(session, aheadMs)) host.changed();
+        if (aheadMs > 0 && this.tasks.noteIgnored(session, aheadMs)) host.changed();
         if (session.isConfirmed && id !== session.id) this.#lose(session, lost.leftSession);
       },
-      onMalformed: () => options.malformed.drop('a reply to a probe'),
+      onMalformed: () => malformed.drop('a reply to a probe'),
       onSilent: (session, { cause, remedy }) => {
-        const task = this.#tasks.named(session);
-        if (task.session !== session) return;
-        if (task.enter('silent', cause, remedy)) host.changed();
+        const task = this.tasks.named(session);
+        if (task.session === session && task.enter('silent', cause, remedy)) host.changed();
       },
       onLost: (session, loss) => {
         if (session.isConfirmed) this.#setAway(session, loss);
         else this.#lose(session, loss);
       },
       onRound: () => {
-        if (this.#refused.expire()) host.changed();
+        if (this.refused.expire()) host.changed();
         this.#expire();
       },
     });
   }
 
-  /** What the nodes that are there export; undefined until one has told. */
-  get functions(): readonly string[] | undefined {
-    return this.#functions;
-  }
-
-  /** How many nodes were lost. */
-  get lost(): number {
-    return this.#lost;
-  }
-
-  get refused(): RefusedNode[] {
-    return this.#refused.all;
-  }
-
   /** Those that take calls, or will. */
   get staying(): Session[] {
-    return [...this.#sessions.values()].filter(({ isStaying }) => isStaying);
+    return [...this.sessions.values()].filter(({ isStaying }) => isStaying);
   }
 
   /** This run holds the cluster, over a connection that may be new. */
   start(nats: NatsConnection): void {
-    for (const session of this.#sessions.values()) {
+    for (const session of this.sessions.values()) {
       // Frames were cut to the length that the last connection permitted.
       if (session.channel.fits(nats.info?.max_payload)) session.channel.resume();
       else this.#lose(session, lost.tooLong);
     }
     this.#probes.start(nats);
+    this.#addressChecks.start();
   }
 
-  /** Nothing is asked of the nodes any more; `isOver`: nor ever again. */
-  stop(isOver: boolean): void {
+  /** Nothing is asked of the nodes any more, until `start`. */
+  pause(): void {
     this.#probes.stop();
-    if (isOver) this.#cancelWatch?.clear();
+    this.#addressChecks.stop();
+  }
+
+  /** The run is over: nothing is asked of the nodes, nor given to them. */
+  end(): void {
+    this.#hurry();
+    this.#isOver = true;
+    this.pause();
+    this.#addressChecks.close();
+    this.#cancelWatch?.clear();
+    this.dispatcher.hold(false);
+  }
+
+  /** Posts a message to each node. */
+  post(message: ToNode): void {
+    for (const session of this.sessions.values()) session.post(message);
   }
 
   cancel(call: Call, cancellation: Cancellation): void {
-    for (const { calls } of this.#sessions.values()) {
-      if (!calls.has(call)) continue;
-      calls.cancel(call, cancellation);
-      if (cancellation.replace) this.#watchCancelled(this.#host.cancelGraceMs + REPORT_MS);
+    if (this.#waiting !== undefined) {
+      this.#waiting.push(() => this.cancel(call, cancellation));
+      return;
     }
+    for (const { calls } of this.sessions.values()) {
+      if (calls.cancel(call, cancellation) && cancellation.replace) {
+        this.#watchCancelled(this.#host.cancelGraceMs + REPORT_MS);
+      }
+    }
+  }
+
+  /**
+   * The run has a stop record: broadcasts it, which only makes it known sooner, and then announces it
+   * to each node. `isHeard`: a node has broadcast it.
+   */
+  #onStop(record: StopMessage, isHeard: boolean): void {
+    if (this.#isOver) return;
+    const { subjects, run, leadership } = this.#options;
+    const stop = fromHere(record);
+    if (!isHeard) {
+      leadership.connection.publish(subjects.stop(run), packStop(stop));
+      leadership.connection.flush();
+    }
+    this.#waiting = [() => this.post({ kind: 'stopped', stop })];
+    this.#quiet = new Timer(QUIET_MS, () => this.#hurry());
+  }
+
+  /** Does now what waits for the broadcast to be heard. */
+  #hurry(): void {
+    this.#quiet?.clear();
+    const works = this.#waiting ?? [];
+    this.#waiting = undefined;
+    for (const work of works) work();
   }
 
   /** Ends all sessions. Resolves when the nodes that are there know of it, or after END_MS. */
   async close(): Promise<void> {
-    const sessions = [...this.#sessions.values()];
-    for (const session of sessions) session.post({ kind: 'end', isClosed: true });
-    if (this.#options.leadership().connection.nats !== undefined) {
+    const sessions = [...this.sessions.values()];
+    this.post({ kind: 'end', isClosed: true });
+    if (this.#options.leadership.connection.nats !== undefined) {
       const there = sessions.filter(({ isAway }) => !isAway);
       const drained = Promise.all(there.map(({ channel }) => channel.drained()));
       await within(END_MS, drained, () => {});
     }
-    this.#sessions.clear(); // first, so that no session counts as lost
+    this.sessions.clear(); // first, so that no session counts as lost
     for (const session of sessions) session.close();
-    for (const task of this.#tasks.all) {
+    for (const task of this.tasks.all) {
       task.endSession(false);
       task.enter('closed');
     }
   }
 
   /** Receives what nodes say that are in no session, or leave theirs. */
-  hello(data: Uint8Array, token: number, fingerprints: Fingerprints): void {
+  hello(data: Uint8Array, fingerprints: Fingerprints): void {
     const hello = parseControl(data, 'hello', 'bye');
     if (hello === undefined) {
       const odd = parseUnprintable(data);
       if (odd === undefined) this.#options.malformed.drop('a hello');
-      else this.#refuse(odd.info, token, refuseUnprintable(odd.info, odd.names, this.#tasks));
+      else this.#refuse(odd.info, refuseUnprintable(odd.info, odd.names, this.tasks));
       return;
     }
     if (hello.kind === 'bye') {
@@ -211,35 +246,35 @@ export class Nodes {
         return;
       }
       if (!known.isConfirmed) {
-        this.#welcome(known, token, definition);
+        this.#welcome(known, definition);
         return;
       }
       this.#lose(known, lost.leftSession);
     }
-    if (isCrowded(this.#sessions)) return; // the node repeats its hello
-    const admission = admit(info, this.#tasks, fingerprints);
-    if (admission.refusal !== undefined) this.#refuse(info, token, admission);
-    else {
-      const { task } = admission;
-      const { session } = task;
-      if (session !== undefined)
-        this.#setAway(session, lost.gone, undefined, session.calls.hasUnrepeatable);
-      this.#begin(task, info, token, definition);
+    if (isCrowded(this.sessions)) return; // the node repeats its hello
+    const admission = admit(info, this.tasks, fingerprints);
+    if ('refusal' in admission) {
+      this.#refuse(info, admission);
+      return;
     }
+    const { session } = admission;
+    if (session !== undefined)
+      this.#setAway(session, lost.gone, undefined, session.calls.hasUnrepeatable);
+    this.#begin(admission, info, definition);
   }
 
   /** Receives a frame of a session. */
   frame(subject: string, data: Uint8Array): void {
-    const session = this.#sessions.get(subject.slice(subject.lastIndexOf('.') + 1));
+    const session = this.sessions.get(subject.slice(subject.lastIndexOf('.') + 1));
     if (session === undefined) return; // the session is over
     this.#onHeard(session);
     if (!session.channel.receive(data)) this.#options.malformed.drop('a frame');
   }
 
-  #begin(task: ClusterTask, info: NodeInfo, token: number, definition: string): void {
-    const { subjects, cluster, servers, leadership, stops } = this.#options;
-    const { connection } = leadership();
-    this.#refused.forget(info.node);
+  #begin(task: ClusterTask, info: NodeInfo, definition: string): void {
+    const { subjects, settings, leadership } = this.#options;
+    const { connection } = leadership;
+    this.refused.forget(info.node);
     const id = randomUUID();
     const subject = subjects.down(id);
     const session = new Session(
@@ -249,7 +284,7 @@ export class Nodes {
       this.#host,
       {
         maxFrameBytes: frameBytes(connection.nats?.info?.max_payload),
-        windowBytes: () => sharedWindowBytes(this.#sessions.size),
+        windowBytes: () => sharedWindowBytes(this.sessions.size),
         send: (frame) => connection.publish(subject, frame),
       },
       {
@@ -258,44 +293,50 @@ export class Nodes {
           this.staying.some(({ status }) => status.functions?.includes(name) === true),
       },
     );
-    const isSpare = this.#tasks.add(task) || task.phase === 'left';
+    const isSpare = this.tasks.add(task) || task.phase === 'left';
     task.beginSession(session, isSpare);
-    this.#sessions.set(id, session);
+    this.sessions.set(id, session);
     this.#byNode.set(info.node, session);
-    log('%s: %s:%d is %s (pid %d)', cluster, task.job, task.index, info.host, info.pid);
-    this.#welcome(session, token, definition);
-    servers.begin(session);
-    const { stop } = stops;
-    if (stop !== undefined) session.post({ kind: 'stopped', stop });
-    else if (task.job === 'worker') this.#options.dispatcher.add(session);
+    log('%s: %s:%d is %s (pid %d)', settings.cluster, task.job, task.index, info.host, info.pid);
+    this.#welcome(session, definition);
+    this.servers.begin(session);
+    const { stop } = this.stops;
+    if (stop !== undefined) session.post({ kind: 'stopped', stop: fromHere(stop) });
+    else this.dispatcher.add(session);
     this.#host.changed();
   }
 
   /** Sends the welcome; again for each hello, until the node has answered in the session. */
-  #welcome(session: Session, token: number, definition: string): void {
-    const { run, welcome, subjects, leadership } = this.#options;
-    const message = session.welcome({ ...welcome, run, token, definition });
-    leadership().connection.publish(subjects.node(session.info.node), json(message));
+  #welcome({ id, task, info }: Session, definition: string): void {
+    const { cancelGraceMs, retries } = this.#host;
+    const { unavailableAfterMs, setup, teardown } = this.#options.settings;
+    const hooks = { setup, teardown };
+    const times = { cancelGraceMs, retries, unavailableAfterMs };
+    this.#say(info, { kind: 'welcome', session: id, task, definition, ...times, ...hooks });
   }
 
-  #refuse(info: NodeInfo, token: number, admission: Refused): void {
-    const { run, subjects, leadership } = this.#options;
-    const { task, refusal } = admission;
+  #refuse(info: NodeInfo, { task, refusal }: Refused): void {
     const { phase, cause, remedy } = refusal;
-    this.#refused.note(info, refusal, task);
+    this.refused.note(info, refusal, task);
     if (task !== undefined) {
       task.setNode(info);
       if (task.enter(refusal.phase, cause, remedy)) this.#host.changed();
     }
-    const message = { kind: 'refused', run, token, phase, why: `${cause}: ${remedy}` };
-    leadership().connection.publish(subjects.node(info.node), json(message));
+    this.#say(info, { kind: 'refused', phase, why: `${cause}: ${remedy}` });
+  }
+
+  /** Sends a node what goes through no session. */
+  #say({ node }: NodeInfo, message: object): void {
+    const { run, subjects, leadership } = this.#options;
+    const { connection, token } = leadership;
+    connection.publish(subjects.node(node), json({ ...message, run, token }));
   }
 
   /** Called for each sign that the node is alive. */
   #onHeard(session: Session): void {
     const wasThere = session.contact.isThere && !session.isAway;
     session.contact.heard();
-    const task = this.#tasks.named(session);
+    const task = this.tasks.named(session);
     if (wasThere && task.phase !== 'silent') return;
     if (session.note('back')) this.#onBack(session, task);
     this.#onStatus(task, session);
@@ -308,21 +349,19 @@ export class Nodes {
   #onBack(session: Session, task: ClusterTask): void {
     if (task.session === undefined) {
       task.resumeSession(session);
-      this.#tasks.matchSpares();
-      if (this.#options.stops.stop === undefined && task.job === 'worker') {
-        this.#options.dispatcher.add(session);
-      }
+      this.tasks.matchSpares();
+      if (this.stops.stop === undefined) this.dispatcher.add(session);
     } else session.note('leaving');
     session.takeBack();
     this.#letGo(session);
   }
 
   #onMessage(task: ClusterTask, session: Session, message: FromNode | undefined): void {
-    const { dispatcher, servers, malformed, stops } = this.#options;
+    const { dispatcher, servers } = this;
     const isOfTask = task.session === session;
     switch (message?.kind) {
       case undefined:
-        malformed.drop('a message of a session');
+        this.#options.malformed.drop('a message of a session');
         // A third client has used the number of a frame: the node's own frame with that number
         // will be dropped as a copy. Only a new session helps.
         this.#lose(session, lost.malformed);
@@ -348,7 +387,7 @@ export class Nodes {
         this.#onStatus(task, session);
         return;
       case 'stop':
-        stops.heard(message.stop);
+        this.stops.hear(message.stop);
         return;
       case 'thread': {
         const { cause } = message;
@@ -380,17 +419,18 @@ export class Nodes {
         const isKnown = task.phase === 'import-failed' || task.phase === 'setup-failed';
         task.enter(isKnown ? task.phase : 'failed', messageOf(error), failedRemedy);
         this.#lose(session, lost.hasFailed, error);
-        this.#tasks.nodeFailed();
+        this.tasks.nodeFailed();
         this.#failIfHopeless(error);
       }
     }
   }
 
   #takeResult(session: Session, result: SentResult): void {
-    session.calls.takeResult(result, (call, name) => {
-      this.#options.dispatcher.measure(name, result.us);
-      for (const other of this.#givenUp) other.calls.cancelDuplicate(call);
-    });
+    const call = session.calls.remove(result.id);
+    if (call === undefined) return;
+    this.dispatcher.measure(call.work.name, result.us);
+    for (const other of this.#givenUp) other.calls.cancelDuplicate(call);
+    session.calls.takeResult(call, result);
   }
 
   /** The node's status has changed, or how it stands with its session. */
@@ -407,8 +447,8 @@ export class Nodes {
     this.#host.changed();
     if (task.isReady && session.note('ready')) this.#host.tell('workerStarted', task.info);
     this.#letGo(session);
-    this.#options.dispatcher.changed(session);
-    if (task.job === 'ps') this.#options.servers.changed();
+    this.dispatcher.changed(session);
+    if (task.job === 'ps') this.servers.changed();
   }
 
   /** Those that the nodes have which are there. */
@@ -417,8 +457,8 @@ export class Nodes {
       status.functions === undefined ? [] : [status.functions],
     );
     const names = new Set(lists.flat());
-    this.#functions = lists.length === 0 ? undefined : [...names];
-    this.#options.dispatcher.mix(lists.some(({ length }) => length !== names.size));
+    this.functions = lists.length === 0 ? undefined : [...names];
+    this.dispatcher.mix(lists.some(({ length }) => length !== names.size));
   }
 
   /** Ends the session of a node that wants to leave, once it has no functions any more. */
@@ -429,23 +469,23 @@ export class Nodes {
   }
 
   #failIfHopeless(error: unknown): void {
-    if (this.#tasks.areHopeless && error instanceof Error) this.#options.fail(error);
+    if (this.tasks.areHopeless && error instanceof Error) this.#options.fail(error);
   }
 
   /** Ends a session. `cause`: the node's error, which its task already shows. */
   #lose(session: Session, loss: Loss, cause?: unknown): void {
-    if (!this.#sessions.has(session.id)) return;
+    if (!this.sessions.has(session.id)) return;
     const { subjects, leadership } = this.#options;
     this.#setAway(session, loss, cause);
-    this.#sessions.delete(session.id);
+    this.sessions.delete(session.id);
     this.#givenUp.delete(session);
     const { node } = session.info;
     if (this.#byNode.get(node) === session) this.#byNode.delete(node);
     // An empty message ends the session at a node that is still alive.
-    leadership().connection.publish(subjects.down(session.id), Buffer.alloc(0));
+    leadership.connection.publish(subjects.down(session.id), Buffer.alloc(0));
     if (!session.isConfirmed) {
-      this.#tasks.forget(session);
-      this.#tasks.matchSpares();
+      this.tasks.forget(session);
+      this.tasks.matchSpares();
     }
     session.close();
   }
@@ -460,12 +500,12 @@ export class Nodes {
     const wasReady = session.status.phase === 'ready' || session.isLeaving;
     // One that is leaving already has its task all the same.
     if (!session.note(keepsCalls ? 'leaving' : 'away') && !keepsCalls) return;
-    const { dispatcher, servers, cluster, failIfHeld } = this.#options;
+    const { dispatcher, servers } = this;
     if (!keepsCalls) this.#givenUp.add(session);
     const { info, task: index } = session;
     dispatcher.remove(session);
     this.#lookAtFunctions();
-    const task = this.#tasks.named(session);
+    const task = this.tasks.named(session);
     const name = `${info.job}:${index}`;
     if (task.session !== session) {
       session.giveUp(new UnavailableError(`Worker ${name} ${how}`), lives);
@@ -473,23 +513,25 @@ export class Nodes {
       return;
     }
     const hasLeft = loss === lost.hasLeft;
-    if (!hasLeft) this.#lost += 1;
+    if (!hasLeft) this.lost += 1;
     const error = new UnavailableError(
       `Worker ${name} (${info.host}, pid ${info.pid}) ${how}`,
       cause === undefined ? {} : { cause },
     );
-    const isNamed = info.job === 'ps' && this.#tasks.expectedServers?.includes(index) === true;
+    const isNamed = info.job === 'ps' && this.tasks.expectedServers?.includes(index) === true;
     const isNeeded = servers.isHome(session) || (isNamed && wasReady);
     task.endSession(!hasLeft);
     if (cause === undefined) task.enter(hasLeft ? 'left' : 'lost', error.message, remedy);
     // The task of a node that never answered may be forgotten: it must use up no spare before.
-    if (session.isConfirmed) this.#tasks.matchSpares();
-    log('%s: %s', cluster, error.message);
+    if (session.isConfirmed) this.tasks.matchSpares();
+    log('%s: %s', this.#options.settings.cluster, error.message);
     if (!keepsCalls) session.giveUp(error, lives);
     this.#host.changed();
     if (!hasLeft) this.#host.tell('workerLost', task.info, error);
     if (isNeeded) {
-      failIfHeld(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
+      this.#options.failIfHeld(
+        new UnavailableError(`The parameter server ${name} is lost`, { cause: error }),
+      );
     }
     dispatcher.wake();
   }
@@ -503,9 +545,9 @@ export class Nodes {
     this.#cancelWatch ??= new Timer(afterMs, () => {
       this.#cancelWatch = undefined;
       const since = performance.now() - this.#host.cancelGraceMs - REPORT_MS;
-      const isConnected = this.#options.leadership().connection.nats !== undefined;
+      const isConnected = this.#options.leadership.connection.nats !== undefined;
       let hasMore = false;
-      for (const session of this.#sessions.values()) {
+      for (const session of this.sessions.values()) {
         const { cancelledAt } = session.calls;
         if (cancelledAt === undefined || session.isAway) continue;
         if (isConnected || cancelledAt > since) hasMore = true;
@@ -522,10 +564,16 @@ export class Nodes {
       const { calls, awaySince } = session;
       if (awaySince === undefined) {
         if (!calls.hasGivenUp) this.#givenUp.delete(session);
-      } else if (this.#tasks.named(session).session !== undefined) {
+      } else if (this.tasks.named(session).session !== undefined) {
         const mostMs = calls.isForgotten ? AWAY_MS : LONGEST_AWAY_MS;
         if (now - awaySince > mostMs) this.#lose(session, lost.gone);
       }
     }
   }
 }
+
+/** The requester of a stop of this process names its machine. */
+const fromHere = (stop: StopMessage): StopMessage => ({
+  ...stop,
+  requester: { ...stop.requester, host: cleaned(stop.requester.host ?? hostname()) },
+});

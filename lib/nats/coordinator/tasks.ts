@@ -19,6 +19,7 @@ import {
 import type { WorkerInfo } from '../../pool/queue/strategy.ts';
 import { dial, lookUp, splitAddress } from '../connection/server-info.ts';
 import type { NodeInfo } from '../wire/control-messages.ts';
+import type { NatsSettings } from './leadership.ts';
 import type { Session } from './session.ts';
 
 export type Job = 'worker' | 'ps';
@@ -33,7 +34,7 @@ export class ClusterTask {
   readonly workerStart: WorkerStart;
   /** The host that the ClusterSpec names for the task. */
   readonly address: string | undefined;
-  #session: Session | undefined;
+  session: Session | undefined;
   #phase: TaskPhase = 'unregistered';
   #since = new Date();
   #cause: string | undefined;
@@ -45,7 +46,7 @@ export class ClusterTask {
   #completed = 0;
   #restarts = 0;
   /** Whether any node that had the task was ready. */
-  #wasReady = false;
+  wasReady = false;
   /**
    * When a node has taken the task, if nobody missed one here: it, and who takes the task after its
    * end, may be there instead of another, whose end is not known yet.
@@ -64,10 +65,6 @@ export class ClusterTask {
     this.#remedy = remedy;
   }
 
-  get session(): Session | undefined {
-    return this.#session;
-  }
-
   /** Sets the node that the readiness report names for the task. */
   setNode({ host, pid }: NodeInfo): void {
     this.host = host;
@@ -75,7 +72,7 @@ export class ClusterTask {
   }
 
   beginSession(session: Session, isSpare: boolean): void {
-    this.#session = session;
+    this.session = session;
     if (isSpare) this.#spareSince = performance.now();
     this.setNode(session.info);
     this.enter('connecting');
@@ -85,7 +82,7 @@ export class ClusterTask {
   resumeSession(session: Session): void {
     this.#completed -= session.calls.completed;
     this.#restarts -= session.status.restarts;
-    this.#session = session;
+    this.session = session;
     this.setNode(session.info);
     if (this.#phase === 'left') this.#spareSince = performance.now();
   }
@@ -117,14 +114,10 @@ export class ClusterTask {
    * another node takes the task, that is a restart.
    */
   endSession(isLost: boolean): void {
-    this.#completed += this.#session?.calls.completed ?? 0;
-    this.#restarts += (this.#session?.status.restarts ?? 0) + (isLost ? 1 : 0);
-    this.#livedAt = this.#session?.contact.livedAt ?? 0;
-    this.#session = undefined;
-  }
-
-  get wasReady(): boolean {
-    return this.#wasReady;
+    this.#completed += this.session?.calls.completed ?? 0;
+    this.#restarts += (this.session?.status.restarts ?? 0) + (isLost ? 1 : 0);
+    this.#livedAt = this.session?.contact.livedAt ?? 0;
+    this.session = undefined;
   }
 
   /** Whether functions have ended here. */
@@ -134,7 +127,7 @@ export class ClusterTask {
 
   get phase(): TaskPhase {
     // The node reported 'ready' before it received the last data set that it was sent.
-    if (this.#phase === 'ready' && this.#session?.isPrepared === false) return 'building-dataset';
+    if (this.#phase === 'ready' && this.session?.isPrepared === false) return 'building-dataset';
     return this.#phase;
   }
 
@@ -142,7 +135,7 @@ export class ClusterTask {
   enter(phase: TaskPhase, cause?: string, remedy?: string): boolean {
     if (phase === this.#phase && cause === this.#cause && remedy === this.#remedy) return false;
     if (phase !== this.#phase) this.#since = new Date();
-    if (phase === 'ready') this.#wasReady = true;
+    if (phase === 'ready') this.wasReady = true;
     this.#phase = phase;
     this.#cause = cause;
     this.#remedy = remedy;
@@ -180,7 +173,7 @@ export class ClusterTask {
     if (pid !== undefined) report.pid = pid;
     if (this.#cause !== undefined) report.cause = this.#cause;
     if (this.#remedy !== undefined) report.remedy = this.#remedy;
-    const { contact, info } = this.#session ?? {};
+    const { contact, info } = this.session ?? {};
     const health = contact?.health;
     if (health === undefined || info === undefined) return report;
     report.health = health;
@@ -221,11 +214,7 @@ export class ClusterTasks {
   #nodesFailed = 0;
 
   /** `minWorkers`: by default all workers of `expect`; 1 if `expect` names no workers. */
-  constructor(
-    expect: ClusterSpec | undefined,
-    minWorkers: number | undefined,
-    workerStart: WorkerStart,
-  ) {
+  constructor({ expect, minWorkers, workerStart }: NatsSettings) {
     this.#workerStart = workerStart;
     this.#closed = new Set(JOBS.filter((job) => expect?.jobs.includes(job)));
     for (const job of this.#closed) {
@@ -473,67 +462,51 @@ const MAX_AT_ONCE = 2;
 /** The port for an address that has none: a host that is up refuses connections to port 1. */
 const PORT = 1;
 
-interface AddressChecksListener {
-  /** The tasks that no node has registered for. */
-  unregisteredTasks(): ClusterTask[];
-  /** The cause of a task has changed. */
-  onChange(): void;
-}
-
 export class AddressChecks {
-  readonly #listener: AddressChecksListener;
+  readonly #tasks: ClusterTasks;
+  readonly #onChange: () => void;
   readonly #abort = new AbortController();
   #timer: Timer | undefined;
-  #isRunning = false;
   #isWanted = false;
 
-  constructor(listener: AddressChecksListener) {
-    this.#listener = listener;
+  /** `onChange`: the cause of a task has changed. */
+  constructor(tasks: ClusterTasks, onChange: () => void) {
+    this.#tasks = tasks;
+    this.#onChange = onChange;
   }
 
-  /** Starts rounds of checks, every AGAIN_MS, until `stop`. */
+  /** Checks every AGAIN_MS, but for the time from `stop` until the next `start`. */
   start(): void {
     this.#isWanted = true;
-    if (this.#timer === undefined && !this.#isRunning) this.#after(FIRST_MS);
+    this.#timer ??= new Timer(FIRST_MS, () => void this.#round());
   }
 
-  /** Starts no more rounds. A round that is running goes on. `start` can be called again. */
+  /** A round that is running goes on. */
   stop(): void {
     this.#isWanted = false;
-    this.#timer?.clear();
-    this.#timer = undefined;
   }
 
   /** Ends the connections of a running round, too. `start` must not be called any more. */
   close(): void {
-    this.stop();
+    this.#timer?.clear();
     this.#abort.abort();
   }
 
-  #after(ms: number): void {
-    if (!this.#isWanted) return;
-    this.#timer = new Timer(ms, () => {
-      this.#timer = undefined;
-      void this.#round();
-    });
-  }
-
   async #round(): Promise<void> {
-    this.#isRunning = true;
-    const tasks = this.#listener.unregisteredTasks();
-    const left = tasks.filter(({ address }) => address !== undefined);
+    const left = this.#tasks.all.filter(
+      ({ phase, address }) => this.#isWanted && phase === 'unregistered' && address !== undefined,
+    );
     const work = async (): Promise<void> => {
       for (let task = left.shift(); task !== undefined; task = left.shift()) {
         if (this.#abort.signal.aborted) return;
         const { cause, remedy } = await explain(task, this.#abort.signal);
         // A node may have registered for the task during the check.
         const isWaiting = task.session === undefined && task.phase === 'unregistered';
-        if (isWaiting && task.enter('unregistered', cause, remedy)) this.#listener.onChange();
+        if (isWaiting && task.enter('unregistered', cause, remedy)) this.#onChange();
       }
     };
     await Promise.all(Array.from({ length: MAX_AT_ONCE }, work));
-    this.#isRunning = false;
-    this.#after(AGAIN_MS);
+    if (!this.#abort.signal.aborted) this.#timer = new Timer(AGAIN_MS, () => void this.#round());
   }
 }
 
