@@ -46,8 +46,8 @@ export const mutants = {
     changes: [
       {
         file: 'nats/coordinator/tasks.ts',
-        from: 'task.#spareSince >= since) continue;',
-        to: 'oldest !== undefined) continue;',
+        from: '.toSorted((one, other) => sinceOf(one) - sinceOf(other))[0]',
+        to: '[0]',
       },
     ],
   },

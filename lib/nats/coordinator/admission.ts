@@ -7,10 +7,41 @@ import {
   type TaskPhase,
   unregistered,
 } from '../../errors/phases.ts';
-import { type NodeInfo, PROTOCOL, type RefusedNode, RUNTIME } from '../wire/control-messages.ts';
-import type { Fingerprints } from '../wire/fingerprints.ts';
-import type { Session } from './session.ts';
+import { importError, moduleFingerprint, whyNoFile } from '../../pool/worker/module.ts';
+import {
+  type NodeInfo,
+  PROTOCOL,
+  type RefusedNode,
+  RUNTIME,
+  specFingerprint,
+} from '../wire/control-messages.ts';
+import type { NatsSettings } from './leadership.ts';
 import type { ClusterTask, ClusterTasks } from './tasks.ts';
+
+/**
+ * The definition or SHA-256 of the coordinator's module file, and the SHA-256 of the ClusterSpec that
+ * it expects; undefined if it expects none.
+ */
+export type Fingerprints = { module: string; spec: string | undefined };
+
+/**
+ * What the nodes of a coordinator must have.
+ *
+ * @throws (rejects) UnavailableError: there is no such file, and no definition takes its place
+ */
+export async function fingerprintsOf({
+  module,
+  definition,
+  expect,
+}: NatsSettings): Promise<Fingerprints> {
+  if (definition === undefined && whyNoFile(module) !== undefined) {
+    throw importError(module, undefined);
+  }
+  return {
+    module: moduleFingerprint(module, definition),
+    spec: expect && specFingerprint(expect),
+  };
+}
 
 /** Memory that each thread of a node needs at least. */
 const BYTES_PER_SLOT = 32 * 1024 * 1024;
@@ -46,16 +77,6 @@ export function refuseUnprintable(info: NodeInfo, names: string[], tasks: Cluste
   const refusal = refused.unprintable(names);
   const isFree = !('remedy' in task) && task.session === undefined && tasks.has(task);
   return isFree ? { task, refusal } : { refusal };
-}
-
-/** The most nodes that were welcomed and have not answered. */
-const MOST_UNCONFIRMED = 256;
-
-/** Whether many nodes have been welcomed and have not answered: their hellos may be forged. */
-export function isCrowded(sessions: ReadonlyMap<string, Session>): boolean {
-  let unconfirmed = 0;
-  for (const { isConfirmed } of sessions.values()) if (!isConfirmed) unconfirmed += 1;
-  return unconfirmed >= MOST_UNCONFIRMED;
 }
 
 const isBun = (runtime: string): boolean => runtime.startsWith('bun ');
@@ -99,14 +120,8 @@ export class RefusedNodes {
     const known = this.#entries.get(id);
     if (known === undefined && this.#entries.size >= MOST_NODES) return;
     const since = known?.node.phase === refusal.phase ? known.node.since : new Date();
-    const node = {
-      job,
-      ...(wanted !== undefined && { task: wanted }),
-      host,
-      pid,
-      since,
-      ...refusal,
-    };
+    const place = { job, ...(wanted !== undefined && { task: wanted }), host, pid };
+    const node = { ...place, since, ...refusal };
     this.#entries.set(id, { heardAt: performance.now(), node, task });
   }
 
@@ -126,8 +141,8 @@ export class RefusedNodes {
       if (performance.now() - heardAt < FORGOTTEN_MS) continue;
       this.#entries.delete(id);
       if (task === undefined || task.session !== undefined || task.phase !== node.phase) continue;
-      const { cause, remedy } = unregistered.refusedNodeGone(node.phase, node.remedy);
-      hasChanged = task.enter('unregistered', cause, remedy) || hasChanged;
+      const why = unregistered.refusedNodeGone(node.phase, node.remedy);
+      hasChanged = task.enter('unregistered', why) || hasChanged;
     }
     return hasChanged;
   }

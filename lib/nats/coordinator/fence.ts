@@ -19,17 +19,11 @@ import { load } from '../connection/connection.ts';
 import { chainOf } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { openJetStream } from '../connection/jetstream.ts';
-import { type Guard, isCount, isMaybe, isNumber, isRecord, isText } from '../wire/shapes.ts';
+import { RUN, type RunInfo } from '../wire/control-messages.ts';
+import { isMaybe, isRecord, isText } from '../wire/shapes.ts';
 
 /** The content of the key. `ended`: when the run closed its cluster; unset if it lives, or died. */
-export type Run = {
-  run: string;
-  token: number;
-  host: string;
-  pid: number;
-  since: string;
-  ended?: string;
-};
+export type Run = RunInfo & { ended?: string };
 
 /** What the key says. `run`: undefined if it names none. `revision`: how often it was written; 0: never. */
 export type Holder = { readonly run: Run | undefined; readonly revision: number };
@@ -43,7 +37,7 @@ const bucketOf = (cluster: string): string => `allstop_${cluster}`;
 export class Fence {
   readonly #cluster: string;
   readonly #replicas: number;
-  readonly #own: Omit<Run, 'token'>;
+  readonly #own: Omit<RunInfo, 'token'>;
   readonly #options: NatsConnectionOptions;
   /** The revision of the key as this run wrote it last; undefined: it has to be read. */
   #revision: number | undefined;
@@ -52,7 +46,7 @@ export class Fence {
   constructor(
     cluster: string,
     replicas: number,
-    own: Omit<Run, 'token'>,
+    own: Omit<RunInfo, 'token'>,
     options: NatsConnectionOptions,
   ) {
     this.#options = options;
@@ -123,7 +117,7 @@ export class Fence {
   }
 }
 
-export function takenOver(cluster: string, by?: Run): FailedPreconditionError {
+export function takenOver(cluster: string, by?: RunInfo): FailedPreconditionError {
   const who = by === undefined ? '' : ` (${by.host}, pid ${by.pid})`;
   return new FailedPreconditionError(
     `A newer run has taken over the cluster '${cluster}'${who}: ` +
@@ -132,7 +126,7 @@ export function takenOver(cluster: string, by?: Run): FailedPreconditionError {
 }
 
 /** The error of a run that may not take the cluster (`onHeld: 'refuse'`). */
-export function heldBy(cluster: string, { host, pid, since }: Run): FailedPreconditionError {
+export function heldBy(cluster: string, { host, pid, since }: RunInfo): FailedPreconditionError {
   return new FailedPreconditionError(
     `The cluster '${cluster}' is held by a run of ${host}, pid ${pid}, since ${since} (onHeld: 'refuse'): ` +
       'end that run, or give this one another cluster name',
@@ -156,14 +150,7 @@ export async function holderOf(
   return holderIn(entry).run;
 }
 
-const isRun: Guard<Run> = isRecord<Run>({
-  run: isText,
-  token: isCount,
-  host: isText,
-  pid: isNumber,
-  since: isText,
-  ended: isMaybe(isText),
-});
+const isRun = isRecord<Run>({ ...RUN, ended: isMaybe(isText) });
 
 function holderIn(entry: KvEntry | null): Holder {
   const value = entry?.operation === 'PUT' ? attempt<unknown>(() => entry.json()) : undefined;

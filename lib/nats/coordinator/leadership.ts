@@ -26,7 +26,13 @@ import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import { failureOfJetStream } from '../connection/jetstream.ts';
-import { type Alive, FURTHEST_TOKEN, json, parseControl } from '../wire/control-messages.ts';
+import {
+  type Alive,
+  FURTHEST_TOKEN,
+  json,
+  parseControl,
+  type RunInfo,
+} from '../wire/control-messages.ts';
 import type { Subjects } from '../wire/subjects.ts';
 import { Fence, heldBy, type Run, takenOver } from './fence.ts';
 
@@ -77,7 +83,7 @@ type Asked = { resolve: () => void; reject: (error: Error) => void };
 export class Leadership {
   readonly connection: Connection;
   readonly others: OtherRuns;
-  readonly #own: Omit<Run, 'token'>;
+  readonly #own: Omit<RunInfo, 'token'>;
   readonly #fence: Fence;
   readonly #host: ClusterHost;
   readonly #settings: NatsSettings;
@@ -110,7 +116,7 @@ export class Leadership {
   constructor(
     host: ClusterHost,
     settings: NatsSettings,
-    own: Omit<Run, 'token'>,
+    own: Omit<RunInfo, 'token'>,
     subjects: Subjects,
     options: NatsConnectionOptions,
     listener: LeadershipListener,
@@ -402,14 +408,19 @@ export class Leadership {
  */
 export class OtherRuns {
   readonly #cluster: string;
-  readonly #own: Omit<Run, 'token'>;
+  readonly #own: Omit<RunInfo, 'token'>;
   readonly #leadership: Leadership;
   readonly #subject: string;
   /** Those that this run meets now, or has met: each once. */
   readonly #met = new Set<string>();
   readonly #answers = new Set<(alive: Alive) => void>();
 
-  constructor(cluster: string, own: Omit<Run, 'token'>, leadership: Leadership, subject: string) {
+  constructor(
+    cluster: string,
+    own: Omit<RunInfo, 'token'>,
+    leadership: Leadership,
+    subject: string,
+  ) {
     this.#cluster = cluster;
     this.#own = own;
     this.#leadership = leadership;

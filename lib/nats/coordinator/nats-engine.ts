@@ -31,12 +31,12 @@ import type { Resource } from '../../pool/worker/messages.ts';
 import type { StopRecord } from '../../record/stop-record.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import type { CoordinatorReport, WorkReport } from '../wire/control-messages.ts';
-import { type Fingerprints, fingerprintsOf } from '../wire/fingerprints.ts';
 import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { unpackStop } from '../wire/session-messages.ts';
 import { cleaned } from '../wire/shapes.ts';
 import { Subjects } from '../wire/subjects.ts';
+import { type Fingerprints, fingerprintsOf } from './admission.ts';
 import { Leadership, type NatsSettings } from './leadership.ts';
 import { Nodes } from './nodes.ts';
 

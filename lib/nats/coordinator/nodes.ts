@@ -26,19 +26,23 @@ import type { Cancellation, ClusterHost } from '../../pool/queue/strategy.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { ParameterServers } from '../variables/parameter-servers.ts';
 import { json, type NodeInfo, parseControl, parseUnprintable } from '../wire/control-messages.ts';
-import type { Fingerprints } from '../wire/fingerprints.ts';
-import type { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes, sharedWindowBytes } from '../wire/reliable-channel.ts';
 import { type FromNode, packStop, type SentResult, type ToNode } from '../wire/session-messages.ts';
 import { cleaned } from '../wire/shapes.ts';
-import type { Subjects } from '../wire/subjects.ts';
-import { admit, isCrowded, type Refused, RefusedNodes, refuseUnprintable } from './admission.ts';
+import {
+  admit,
+  type Fingerprints,
+  type Refused,
+  RefusedNodes,
+  refuseUnprintable,
+} from './admission.ts';
 import { Dispatcher } from './dispatcher.ts';
-import type { Leadership, NatsSettings } from './leadership.ts';
-import { Probes } from './probes.ts';
+import { Probes, type ProbesOptions } from './probes.ts';
 import { Session } from './session.ts';
 import { AddressChecks, type ClusterTask, ClusterTasks, stuckThread } from './tasks.ts';
 
+/** The most nodes that were welcomed and have not answered. */
+const MOST_UNCONFIRMED = 256;
 /** How long nodes have to acknowledge the end of their sessions. */
 const END_MS = 1_000;
 /** How long after the grace period a node may take to report the end of a function. */
@@ -52,13 +56,8 @@ const AWAY_MS = 90_000;
 const QUIET_MS = 10;
 
 /** What the nodes of a run share with its engine. */
-export type NodesOptions = {
+export type NodesOptions = ProbesOptions & {
   readonly host: ClusterHost;
-  readonly settings: NatsSettings;
-  readonly run: string;
-  readonly subjects: Subjects;
-  readonly malformed: MalformedMessages;
-  readonly leadership: Leadership;
   /** The run cannot go on. */
   fail(error: Error): void;
   /** The same, unless another run has taken the cluster over: then that is what is wrong. */
@@ -91,7 +90,7 @@ export class Nodes {
   #isOver = false;
 
   constructor(options: NodesOptions) {
-    const { host, settings, run, subjects, malformed, leadership } = options;
+    const { host, settings, leadership } = options;
     this.#options = options;
     this.#host = host;
     this.tasks = new ClusterTasks(settings);
@@ -102,11 +101,7 @@ export class Nodes {
     });
     this.#addressChecks = new AddressChecks(this.tasks, () => host.changed());
     this.stops = new StopArbiter(host.coordinator, (stop, isHeard) => this.#onStop(stop, isHeard));
-    this.#probes = new Probes(this.sessions, settings.lostAfterMs, {
-      probeFor: ({ id, info }) => ({
-        subject: subjects.node(info.node),
-        probe: { kind: 'probe', run, token: leadership.token ?? 0, session: id },
-      }),
+    this.#probes = new Probes(this.sessions, options, {
       onReply: (session, { token, session: id }) => {
         this.#onHeard(session);
         leadership.doubt(token);
@@ -114,10 +109,9 @@ export class Nodes {
         if (aheadMs > 0 && this.tasks.noteIgnored(session, aheadMs)) host.changed();
         if (session.isConfirmed && id !== session.id) this.#lose(session, lost.leftSession);
       },
-      onMalformed: () => malformed.drop('a reply to a probe'),
-      onSilent: (session, { cause, remedy }) => {
+      onSilent: (session, why) => {
         const task = this.tasks.named(session);
-        if (task.session === session && task.enter('silent', cause, remedy)) host.changed();
+        if (task.session === session && task.enter('silent', why)) host.changed();
       },
       onLost: (session, loss) => {
         if (session.isConfirmed) this.#setAway(session, loss);
@@ -251,7 +245,9 @@ export class Nodes {
       }
       this.#lose(known, lost.leftSession);
     }
-    if (isCrowded(this.sessions)) return; // the node repeats its hello
+    // Those that have not answered: their hellos may be forged.
+    const unconfirmed = [...this.sessions.values()].filter(({ isConfirmed }) => !isConfirmed);
+    if (unconfirmed.length >= MOST_UNCONFIRMED) return; // the node repeats its hello
     const admission = admit(info, this.tasks, fingerprints);
     if ('refusal' in admission) {
       this.#refuse(info, admission);
@@ -320,7 +316,7 @@ export class Nodes {
     this.refused.note(info, refusal, task);
     if (task !== undefined) {
       task.setNode(info);
-      if (task.enter(refusal.phase, cause, remedy)) this.#host.changed();
+      if (task.enter(refusal.phase, refusal)) this.#host.changed();
     }
     this.#say(info, { kind: 'refused', phase, why: `${cause}: ${remedy}` });
   }
@@ -417,7 +413,8 @@ export class Nodes {
         if (!isOfTask) return;
         const error = decode(message.cause).value;
         const isKnown = task.phase === 'import-failed' || task.phase === 'setup-failed';
-        task.enter(isKnown ? task.phase : 'failed', messageOf(error), failedRemedy);
+        const why = { cause: messageOf(error), remedy: failedRemedy };
+        task.enter(isKnown ? task.phase : 'failed', why);
         this.#lose(session, lost.hasFailed, error);
         this.tasks.nodeFailed();
         this.#failIfHopeless(error);
@@ -441,9 +438,9 @@ export class Nodes {
       return;
     }
     if (functions !== undefined) this.#lookAtFunctions();
-    const remedy = cause === undefined ? undefined : nodeRemedy;
+    const why = cause === undefined ? {} : { cause, remedy: nodeRemedy };
     if (!session.isConfirmed) task.enter('connecting');
-    else task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
+    else task.enter(session.isLeaving ? 'leaving' : phase, why);
     this.#host.changed();
     if (task.isReady && session.note('ready')) this.#host.tell('workerStarted', task.info);
     this.#letGo(session);
@@ -521,7 +518,8 @@ export class Nodes {
     const isNamed = info.job === 'ps' && this.tasks.expectedServers?.includes(index) === true;
     const isNeeded = servers.isHome(session) || (isNamed && wasReady);
     task.endSession(!hasLeft);
-    if (cause === undefined) task.enter(hasLeft ? 'left' : 'lost', error.message, remedy);
+    if (cause === undefined)
+      task.enter(hasLeft ? 'left' : 'lost', { cause: error.message, remedy });
     // The task of a node that never answered may be forgotten: it must use up no spare before.
     if (session.isConfirmed) this.tasks.matchSpares();
     log('%s: %s', this.#options.settings.cluster, error.message);

@@ -10,7 +10,10 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { Timer, within } from '../../base/timer.ts';
 import { absent, type Explanation, type Loss, lost, silent } from '../../errors/phases.ts';
 import { chainOf } from '../connection/connection-failure.ts';
-import { json, type Probe, type ProbeReply, parseProbeReply } from '../wire/control-messages.ts';
+import { json, type ProbeReply, parseProbeReply } from '../wire/control-messages.ts';
+import type { MalformedMessages } from '../wire/malformed-messages.ts';
+import type { Subjects } from '../wire/subjects.ts';
+import type { Leadership, NatsSettings } from './leadership.ts';
 import type { Session } from './session.ts';
 
 const ROUND_MS = 100;
@@ -30,11 +33,17 @@ const ABSENT_MS = 500;
 /** How long after our own reconnect nodes may take to reconnect before they count as gone. */
 const REJOIN_MS = 3_000;
 
+/** What probes need of the run. */
+export type ProbesOptions = {
+  readonly settings: NatsSettings;
+  readonly run: string;
+  readonly subjects: Subjects;
+  readonly malformed: MalformedMessages;
+  readonly leadership: Leadership;
+};
+
 export interface ProbesListener {
-  /** The subject and the message of a probe for the node. */
-  probeFor(session: Session): { subject: string; probe: Probe };
   onReply(session: Session, reply: ProbeReply): void;
-  onMalformed(): void;
   /** The node has missed a probe, or is absent, but may still reply to the next. */
   onSilent(session: Session, why: Explanation): void;
   onLost(session: Session, loss: Loss): void;
@@ -44,7 +53,7 @@ export interface ProbesListener {
 
 export class Probes {
   readonly #sessions: ReadonlyMap<string, Session>;
-  readonly #lostAfterMs: number;
+  readonly #options: ProbesOptions;
   readonly #listener: ProbesListener;
   #nats: NatsConnection | undefined;
   #upSince = 0;
@@ -54,11 +63,11 @@ export class Probes {
 
   constructor(
     sessions: ReadonlyMap<string, Session>,
-    lostAfterMs: number,
+    options: ProbesOptions,
     listener: ProbesListener,
   ) {
     this.#sessions = sessions;
-    this.#lostAfterMs = lostAfterMs;
+    this.#options = options;
     this.#listener = listener;
   }
 
@@ -94,8 +103,9 @@ export class Probes {
   }
 
   async #probe(nats: NatsConnection, session: Session): Promise<void> {
-    const { subject, probe } = this.#listener.probeFor(session);
-    const { contact } = session;
+    const { run, subjects, leadership, malformed } = this.#options;
+    const { contact, id, info } = session;
+    const probe = { kind: 'probe', run, token: leadership.token ?? 0, session: id };
     let isOver = false;
     const sentAt = performance.now();
     const heldUpMs = this.#heldUpMs;
@@ -105,11 +115,11 @@ export class Probes {
     const isServerQuick = isLast ? staysQuick(nats, () => isOver) : undefined;
     try {
       const { data } = await nats
-        .request(subject, json(probe), { timeout: TIMEOUT_MS })
+        .request(subjects.node(info.node), json(probe), { timeout: TIMEOUT_MS })
         .finally(() => (isOver = true));
       if (!this.#isCurrent(nats, session)) return;
       const reply = parseProbeReply(data);
-      if (reply === undefined) this.#listener.onMalformed();
+      if (reply === undefined) malformed.drop('a reply to a probe');
       else {
         // While this thread computed, the reply may have waited here.
         const ownMs = this.#heldUpMs - heldUpMs;
@@ -133,7 +143,7 @@ export class Probes {
 
   /** How many probes in a row a node may miss. */
   #mostMissed({ wasReady }: Session): number {
-    const patienceMs = this.#lostAfterMs * (wasReady ? 1 : STARTING_FACTOR);
+    const patienceMs = this.#options.settings.lostAfterMs * (wasReady ? 1 : STARTING_FACTOR);
     return Math.max(1, Math.ceil(patienceMs / TIMEOUT_MS));
   }
 
@@ -143,11 +153,10 @@ export class Probes {
       this.#onAbsent(session);
       return;
     }
-    const { contact } = session;
-    contact.missedOne();
+    const missed = session.contact.missedOne();
     const { host, pid } = session.info;
-    if (contact.missed >= this.#mostMissed(session)) this.#listener.onLost(session, lost.silent);
-    else this.#listener.onSilent(session, silent(host, pid, contact.missed * TIMEOUT_MS));
+    if (missed >= this.#mostMissed(session)) this.#listener.onLost(session, lost.silent);
+    else this.#listener.onSilent(session, silent(host, pid, missed * TIMEOUT_MS));
   }
 
   #onAbsent(session: Session): void {
@@ -161,7 +170,7 @@ export class Probes {
     );
     if (mayRejoin) return;
     // A node whose welcome got lost says hello again; a forged hello has no node.
-    if (ms >= (session.isConfirmed ? this.#lostAfterMs : ABSENT_MS))
+    if (ms >= (session.isConfirmed ? this.#options.settings.lostAfterMs : ABSENT_MS))
       this.#listener.onLost(session, lost.gone);
     else if (isSure && !wasSure) {
       const { host, pid } = session.info;

@@ -37,11 +37,9 @@ export class ClusterTask {
   session: Session | undefined;
   #phase: TaskPhase = 'unregistered';
   #since = new Date();
-  #cause: string | undefined;
-  #remedy: string | undefined;
-  /** Host and pid of the last node that had the task, or was refused for it. */
-  host: string | undefined;
-  pid: number | undefined;
+  #why: Partial<Explanation>;
+  /** The last node that had the task, or was refused for it. */
+  node: Pick<NodeInfo, 'host' | 'pid'> | undefined;
   /** Functions that ended, and restarts, in all sessions before the present one. */
   #completed = 0;
   #restarts = 0;
@@ -60,15 +58,12 @@ export class ClusterTask {
     this.index = index;
     this.workerStart = workerStart;
     this.address = address;
-    const { cause, remedy } = unregistered.noWorker(workerStart);
-    this.#cause = cause;
-    this.#remedy = remedy;
+    this.#why = unregistered.noWorker(workerStart);
   }
 
   /** Sets the node that the readiness report names for the task. */
-  setNode({ host, pid }: NodeInfo): void {
-    this.host = host;
-    this.pid = pid;
+  setNode(node: NodeInfo): void {
+    this.node = node;
   }
 
   beginSession(session: Session, isSpare: boolean): void {
@@ -92,21 +87,16 @@ export class ClusterTask {
    * there for one that lived longer.
    */
   oldestSpare(tasks: readonly ClusterTask[]): ClusterTask | undefined {
-    let oldest: ClusterTask | undefined;
-    let since = Number.POSITIVE_INFINITY;
-    for (const task of tasks) {
-      if (task === this || task.job !== this.job || task.#spareSince === undefined) continue;
-      if (task.#spareSince < this.#livedAt || task.#spareSince >= since) continue;
-      oldest = task;
-      since = task.#spareSince;
-    }
-    return oldest;
+    const sinceOf = (task: ClusterTask): number => task.#spareSince ?? -1;
+    return tasks
+      .filter((task) => task !== this && task.job === this.job && sinceOf(task) >= this.#livedAt)
+      .toSorted((one, other) => sinceOf(one) - sinceOf(other))[0];
   }
 
   /** The node of `spare` stands for the one that is lost here, and for no other. */
   replacedBy(spare: ClusterTask): void {
     spare.#spareSince = undefined;
-    this.enter('left', this.#cause, this.#remedy);
+    this.enter('left', this.#why);
   }
 
   /**
@@ -132,13 +122,13 @@ export class ClusterTask {
   }
 
   /** @returns false if nothing has changed */
-  enter(phase: TaskPhase, cause?: string, remedy?: string): boolean {
-    if (phase === this.#phase && cause === this.#cause && remedy === this.#remedy) return false;
+  enter(phase: TaskPhase, { cause, remedy }: Partial<Explanation> = {}): boolean {
+    const before = this.#why;
+    if (phase === this.#phase && cause === before.cause && remedy === before.remedy) return false;
     if (phase !== this.#phase) this.#since = new Date();
     if (phase === 'ready') this.wasReady = true;
     this.#phase = phase;
-    this.#cause = cause;
-    this.#remedy = remedy;
+    this.#why = { ...(cause !== undefined && { cause }), ...(remedy !== undefined && { remedy }) };
     return true;
   }
 
@@ -154,8 +144,8 @@ export class ClusterTask {
       job,
       index,
       state: stateOf(this),
-      host: this.host ?? '',
-      pid: this.pid ?? Number.NaN,
+      host: this.node?.host ?? '',
+      pid: this.node?.pid ?? Number.NaN,
       running: session?.calls.running ?? 0,
       completed: this.#completed + (session?.calls.completed ?? 0),
       restarts: this.#restarts + (session?.status.restarts ?? 0),
@@ -166,19 +156,20 @@ export class ClusterTask {
   }
 
   get readiness(): TaskReadiness {
-    const { job, index: task, address, host, pid, isReady: ready } = this;
-    const report: TaskReadiness = { job, task, ready, phase: this.phase, since: this.#since };
-    if (address !== undefined) report.address = address;
-    if (host !== undefined) report.host = host;
-    if (pid !== undefined) report.pid = pid;
-    if (this.#cause !== undefined) report.cause = this.#cause;
-    if (this.#remedy !== undefined) report.remedy = this.#remedy;
-    const { contact, info } = this.session ?? {};
-    const health = contact?.health;
-    if (health === undefined || info === undefined) return report;
-    report.health = health;
-    const slowness = ready ? slownessOf(health, info.cores) : undefined;
-    return { ...report, ...slowness };
+    const { job, index: task, address, node, isReady: ready, session } = this;
+    const health = session?.contact.health;
+    return {
+      job,
+      task,
+      ready,
+      phase: this.phase,
+      since: this.#since,
+      ...(address !== undefined && { address }),
+      ...(node !== undefined && { host: node.host, pid: node.pid }),
+      ...this.#why,
+      ...(health !== undefined && { health }),
+      ...(health !== undefined && ready && slownessOf(health, session?.info.cores ?? 1)),
+    };
   }
 }
 
@@ -294,7 +285,7 @@ export class ClusterTasks {
 
   /** The tasks that a node has, or has had, and each thread of theirs that is stuck. */
   get workers(): WorkerInfo[] {
-    const known = this.all.filter(({ host }) => host !== undefined);
+    const known = this.all.filter(({ node }) => node !== undefined);
     return known.flatMap((task) => [task.info, ...stuckThreads(task)]);
   }
 
@@ -318,8 +309,7 @@ export class ClusterTasks {
   noteIgnored(session: Session, aheadMs: number): boolean {
     const task = this.named(session);
     if (session.isConfirmed || task.session !== session) return false;
-    const { cause, remedy } = ignoring(session.info.host, session.info.pid, aheadMs);
-    return task.enter('connecting', cause, remedy);
+    return task.enter('connecting', ignoring(session.info.host, session.info.pid, aheadMs));
   }
 
   nodeFailed(): void {
@@ -499,10 +489,10 @@ export class AddressChecks {
     const work = async (): Promise<void> => {
       for (let task = left.shift(); task !== undefined; task = left.shift()) {
         if (this.#abort.signal.aborted) return;
-        const { cause, remedy } = await explain(task, this.#abort.signal);
+        const why = await explain(task, this.#abort.signal);
         // A node may have registered for the task during the check.
         const isWaiting = task.session === undefined && task.phase === 'unregistered';
-        if (isWaiting && task.enter('unregistered', cause, remedy)) this.#onChange();
+        if (isWaiting && task.enter('unregistered', why)) this.#onChange();
       }
     };
     await Promise.all(Array.from({ length: MAX_AT_ONCE }, work));

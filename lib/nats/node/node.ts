@@ -13,6 +13,7 @@ import { Timer } from '../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { ignored } from '../../errors/phases.ts';
+import { moduleFingerprint } from '../../pool/worker/module.ts';
 import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
@@ -25,10 +26,10 @@ import {
   PROTOCOL,
   parseControl,
   RUNTIME,
+  specFingerprint,
   type Vitals,
   type Welcome,
 } from '../wire/control-messages.ts';
-import { moduleFingerprint, specFingerprint } from '../wire/fingerprints.ts';
 import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';

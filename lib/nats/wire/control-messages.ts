@@ -4,6 +4,9 @@
  * `version-mismatch`.
  */
 
+import { createHash } from 'node:crypto';
+import { attempt } from '../../base/thrown-value.ts';
+import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
 import {
   checkEnginePhase,
   checkTaskPhase,
@@ -33,6 +36,7 @@ import {
   isText,
   isUnprintable,
   isWord,
+  type Layout,
 } from './shapes.ts';
 
 /** Nodes with another protocol number are refused. Raise the number with incompatible changes. */
@@ -43,6 +47,11 @@ export const PROTOCOL = 7;
  * than this (50 days, more than clocks of machines differ) is forged, and the coordinator ignores it.
  */
 export const FURTHEST_TOKEN: number = 2 ** 32;
+
+/** The SHA-256 of a ClusterSpec: equal ones have equal ones, in whatever order their tasks were given. */
+export function specFingerprint(spec: ClusterSpec): string {
+  return createHash('sha256').update(JSON.stringify(spec)).digest('hex');
+}
 
 const RUNTIMES = ['bun', 'deno', 'node']; // Bun and Deno set process.versions.node, too
 const own = RUNTIMES.find((name) => process.versions[name] !== undefined) ?? 'node';
@@ -80,19 +89,13 @@ export type NodeInfo = {
   dropped?: number;
 };
 
+/** What a run says of itself, and its token. */
+export type RunInfo = { run: string; token: number; host: string; pid: number; since: string };
 export type Who = { kind: 'who'; run: string; token: number };
 /** A coordinator asks another, `of`, whether it holds the cluster; '': any. */
 export type Ask = { kind: 'ask'; run: string; of: string };
 /** A coordinator says that it holds the cluster; `to`: to the one that has asked. */
-export type Alive = {
-  kind: 'alive';
-  run: string;
-  token: number;
-  host: string;
-  pid: number;
-  since: string;
-  to?: string;
-};
+export type Alive = RunInfo & { kind: 'alive'; to?: string };
 export type Hello = { kind: 'hello'; info: NodeInfo };
 /** The node ends. Without it the node might come back, and its session would be kept. */
 export type Bye = { kind: 'bye'; node: string; session: string };
@@ -134,13 +137,15 @@ export type RefusedNode = {
   remedy: string;
 };
 
+type Aged = { name: string; ms: number };
+
 /** What waits, runs and fails in a run. */
 export type WorkReport = {
   waiting: number;
-  oldest?: { name: string; ms: number };
+  oldest?: Aged;
   /** Which call no worker can take, if it is not the oldest, and why. */
   blocked?: string;
-  running: { worker: string; name: string; ms: number }[];
+  running: (Aged & { worker: string })[];
   failures: { name: string; count: number; last: string }[];
 };
 
@@ -200,19 +205,21 @@ const VITALS = {
   freeMemory: isMaybe(isPositive),
 };
 
+/** The layout of a RunInfo. */
+export const RUN: Layout<RunInfo> = {
+  run: isName,
+  token: isCount,
+  host: isWord,
+  pid: isCount,
+  since: isWord,
+};
+
 type Control = Who | Ask | Alive | Hello | Bye | Welcome | Refused | Probe;
 
 const isControl = isMessage<Control>({
   who: { run: isName, token: isCount },
   ask: { run: isName, of: (of): of is string => of === '' || isName(of) },
-  alive: {
-    run: isName,
-    token: isCount,
-    host: isWord,
-    pid: isCount,
-    since: isWord,
-    to: isMaybe(isName),
-  },
+  alive: { ...RUN, to: isMaybe(isName) },
   hello: { info: isInfo },
   bye: { node: isName, session: isName },
   welcome: {
@@ -231,13 +238,8 @@ const isControl = isMessage<Control>({
   probe: { run: isName, token: isCount, session: isName },
 });
 
-function parse(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch {
-    return undefined;
-  }
-}
+const parse = (bytes: Uint8Array): unknown =>
+  attempt<unknown>(() => JSON.parse(Buffer.from(bytes).toString('utf8')));
 
 export const json = (value: object): Uint8Array => Buffer.from(JSON.stringify(value));
 
@@ -315,13 +317,13 @@ const isTask: Guard<TaskReadiness> = isRecord<TaskReadiness>({
   health: isMaybe(isRecord<NodeHealth>({ ...VITALS, roundTripMs: isNumber })),
 });
 
+const AGED = { name: isText, ms: isNumber };
+
 const isWork: Guard<WorkReport> = isRecord<WorkReport>({
   waiting: isCount,
-  oldest: isMaybe(isRecord<{ name: string; ms: number }>({ name: isText, ms: isNumber })),
+  oldest: isMaybe(isRecord<Aged>(AGED)),
   blocked: isMaybe(isText),
-  running: isListOf(
-    isRecord<WorkReport['running'][number]>({ worker: isText, name: isText, ms: isNumber }),
-  ),
+  running: isListOf(isRecord<Aged & { worker: string }>({ ...AGED, worker: isText })),
   failures: isListOf(
     isRecord<WorkReport['failures'][number]>({ name: isText, count: isCount, last: isText }),
   ),
