@@ -182,9 +182,7 @@ export class NatsStrategy implements Strategy {
    */
   constructor(options: NatsStrategyOptions) {
     const given = checkOptions('options', options, OPTIONS) as NatsStrategyOptions;
-    const { cluster, expect, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
-    const { minWorkers, replicas = 1, lostAfterMs = LOST_AFTER_MS, definition } = given;
-    const { onHeld = 'takeOver' } = given;
+    const { cluster, expect, minWorkers, definition } = given;
     const module = checkModule(given.module);
     checkString('options.cluster', cluster);
     if (!CLUSTER_NAME.test(cluster)) {
@@ -209,13 +207,13 @@ export class NatsStrategy implements Strategy {
     this.cluster = cluster;
     this.expect = expect;
     this.minWorkers = minWorkers;
-    this.unavailableAfterMs = unavailableAfterMs;
-    this.lostAfterMs = lostAfterMs;
-    this.onHeld = onHeld;
+    this.unavailableAfterMs = given.unavailableAfterMs ?? UNAVAILABLE_AFTER_MS;
+    this.lostAfterMs = given.lostAfterMs ?? LOST_AFTER_MS;
+    this.onHeld = given.onHeld ?? 'takeOver';
     this.definition = definition;
     this.setup = given.setup;
     this.teardown = given.teardown;
-    this.replicas = replicas;
+    this.replicas = given.replicas ?? 1;
     this.#connection = checkConnectionOptions(given);
   }
 

@@ -142,7 +142,7 @@ export const mutants = {
       {
         file: 'nats/coordinator/nodes.ts',
         from: 'if (functions !== undefined) this.#lookAtFunctions();',
-        to: 'if (functions !== undefined && this.#functions === undefined) this.#lookAtFunctions();',
+        to: 'if (functions !== undefined && this.functions === undefined) this.#lookAtFunctions();',
       },
     ],
   },
@@ -261,7 +261,7 @@ export const mutants = {
     changes: [
       {
         file: 'nats/coordinator/leadership.ts',
-        from: 'warnOfTwo(this.#cluster, other, this.#leadership.token ?? 0);',
+        from: 'warnOfTwo(this.#options.settings.cluster, other, this.#leadership.token ?? 0);',
         to: '',
       },
     ],

@@ -79,17 +79,15 @@ export function refuseUnprintable(info: NodeInfo, names: string[], tasks: Cluste
   return isFree ? { task, refusal } : { refusal };
 }
 
-const isBun = (runtime: string): boolean => runtime.startsWith('bun ');
-
 /** @returns undefined if the node fits the coordinator */
 function mismatchOf(info: NodeInfo, own: Fingerprints): Mismatch | undefined {
   const { protocol, runtime, definition, spec, slots, freeMemory, host } = info;
   if (protocol !== PROTOCOL) return refused.otherProtocol(info, PROTOCOL);
-  if (isBun(runtime) !== isBun(RUNTIME)) return refused.otherRuntime(runtime, RUNTIME);
+  if (runtime.startsWith('bun ') !== RUNTIME.startsWith('bun '))
+    return refused.otherRuntime(runtime, RUNTIME);
   if (definition !== own.module) {
-    const isGiven = [definition, own.module].some((each) => each.startsWith('given:'));
-    const refuse = isGiven ? refused.otherDefinition : refused.otherModule;
-    return refuse(definition, own.module);
+    const isGiven = definition.startsWith('given:') || own.module.startsWith('given:');
+    return refused[isGiven ? 'otherDefinition' : 'otherModule'](definition, own.module);
   }
   // Both specs are optional: a worker without --spec, and a coordinator without `expect`, fit any.
   if (spec !== undefined && own.spec !== undefined && spec !== own.spec) {

@@ -66,7 +66,13 @@ const ANSWER_MS = 5_000;
 /** How long to wait for any run with a greater token to answer. */
 const RIVAL_MS = 1_500;
 
-export interface LeadershipListener {
+export type LeadershipOptions = {
+  readonly host: ClusterHost;
+  readonly settings: NatsSettings;
+  /** What this run says of itself. */
+  readonly own: Omit<RunInfo, 'token'>;
+  readonly subjects: Subjects;
+  readonly connection: NatsConnectionOptions;
   /** There is a new connection, without subscriptions yet. */
   onConnection(nats: NatsConnection): void;
   /** This run holds the cluster: nodes may be sent messages over this connection. */
@@ -76,19 +82,15 @@ export interface LeadershipListener {
   onLost(error: Error): void;
   /** `state` has changed. */
   onChange(): void;
-}
+};
 
 type Asked = { resolve: () => void; reject: (error: Error) => void };
 
 export class Leadership {
   readonly connection: Connection;
   readonly others: OtherRuns;
-  readonly #own: Omit<RunInfo, 'token'>;
   readonly #fence: Fence;
-  readonly #host: ClusterHost;
-  readonly #settings: NatsSettings;
-  readonly #listener: LeadershipListener;
-  readonly #options: NatsConnectionOptions;
+  readonly #options: LeadershipOptions;
   #state: EngineReadiness = { phase: 'connecting' };
   /** The server refuses a subject that the coordinator needs. */
   #forbidden: Explanation | undefined;
@@ -113,28 +115,19 @@ export class Leadership {
   /** How many connections there have been. */
   connections = 0;
 
-  constructor(
-    host: ClusterHost,
-    settings: NatsSettings,
-    own: Omit<RunInfo, 'token'>,
-    subjects: Subjects,
-    options: NatsConnectionOptions,
-    listener: LeadershipListener,
-  ) {
+  constructor(options: LeadershipOptions) {
+    const { settings, own, subjects, connection } = options;
     const { cluster, replicas } = settings;
-    this.#host = host;
-    this.#settings = settings;
-    this.#own = own;
-    this.#fence = new Fence(cluster, replicas, own, options);
-    this.#listener = listener;
     this.#options = options;
+    this.#fence = new Fence(cluster, replicas, own, connection);
     this.#watchUnavailable();
-    this.connection = new Connection(`allstop ${cluster}`, subjects.inbox('coordinator'), options, {
+    const inbox = subjects.inbox('coordinator');
+    this.connection = new Connection(`allstop ${cluster}`, inbox, connection, {
       onUp: (nats) => this.#onUp(nats),
       onDown: (cause, servers) => this.#onDown(cause, servers),
       onRefused: (error, server) => this.#onRefused(error, server),
     });
-    this.others = new OtherRuns(cluster, own, this, subjects.who);
+    this.others = new OtherRuns(options, this);
   }
 
   get state(): EngineReadiness {
@@ -154,7 +147,7 @@ export class Leadership {
       this.#asked.push({ resolve, reject });
     });
     this.#look();
-    const { unavailableAfterMs, cluster } = this.#settings;
+    const { unavailableAfterMs, cluster } = this.#options.settings;
     await within(unavailableAfterMs, asked, () => {
       throw new UnavailableError(
         `Whether this program still holds the cluster '${cluster}' could not be read for ${unavailableAfterMs} ms: ${this.#state.cause ?? 'JetStream does not answer'}`,
@@ -213,17 +206,17 @@ export class Leadership {
     // Each failed attempt to connect sets the same state again.
     if (state.phase !== 'ready' && phase === state.phase && cause === state.cause) return;
     this.#state = state;
-    this.#listener.onChange();
+    this.#options.onChange();
   }
 
   #watchUnavailable(): void {
-    const { unavailableAfterMs } = this.#settings;
+    const { unavailableAfterMs } = this.#options.settings;
     this.#unavailable ??= new Timer(unavailableAfterMs, () => {
       const { cause, remedy } = this.#state;
       const hint = remedy === undefined ? '' : `. What to do: ${remedy}`;
       const why = cause === undefined ? '' : `: ${cause}${hint}`;
       const text = `The NATS servers were not available for ${unavailableAfterMs} ms${why}`;
-      this.#listener.onLost(new UnavailableError(text));
+      this.#options.onLost(new UnavailableError(text));
     });
   }
 
@@ -236,11 +229,11 @@ export class Leadership {
     if (this.#end !== undefined) return;
     this.connections += 1;
     if (this.connections > 1) {
-      log('%s: connected again', this.#settings.cluster);
-      this.#host.tell('reconnected');
+      log('%s: connected again', this.#options.settings.cluster);
+      this.#options.host.tell('reconnected');
     }
     this.#forbidden = undefined;
-    this.#listener.onConnection(nats);
+    this.#options.onConnection(nats);
     if (this.token === undefined) this.#enter({ phase: 'jetstream' });
     else this.#onHeld(nats);
     this.#look();
@@ -250,23 +243,23 @@ export class Leadership {
     if (this.#end !== undefined) return;
     this.#next?.clear();
     this.#watchUnavailable();
-    this.#listener.onDown();
+    this.#options.onDown();
     const why = explainFailure(cause, servers);
     if (this.#state.phase !== 'connecting') {
       const text = `The connection to the NATS servers is lost: ${why.cause}`;
-      log('%s: disconnected: %s', this.#settings.cluster, text);
-      this.#host.tell('disconnected', new UnavailableError(text, { cause }));
+      log('%s: disconnected: %s', this.#options.settings.cluster, text);
+      this.#options.host.tell('disconnected', new UnavailableError(text, { cause }));
     }
-    if (cause instanceof UnavailableError) this.#listener.onLost(cause);
+    if (cause instanceof UnavailableError) this.#options.onLost(cause);
     else this.#enter({ phase: 'connecting', ...why });
   }
 
   #onRefused(error: Error, server: string): void {
-    log('%s: the server refuses: %s', this.#settings.cluster, error.message);
+    log('%s: the server refuses: %s', this.#options.settings.cluster, error.message);
     if (error.name !== 'PermissionViolationError') return;
     // Every subject is needed, so any missing permission keeps the cluster from being ready.
     this.#forbidden = explainFailure(error, server);
-    this.#listener.onChange();
+    this.#options.onChange();
   }
 
   #lookIn(ms: number): void {
@@ -327,12 +320,12 @@ export class Leadership {
    * @throws (rejects) FailedPreconditionError: a newer run holds the cluster; errors of JetStream
    */
   async #take(nats: NatsConnection, heard: number): Promise<boolean> {
-    const { cluster } = this.#settings;
+    const { cluster } = this.#options.settings;
     while (this.#end === undefined) {
       const own = this.token;
       if (own !== undefined && own >= heard && (await this.#fence.sign(nats, own))) return true;
       const { run: there, revision } = await this.#fence.read(nats);
-      const isOurs = there?.run === this.#own.run;
+      const isOurs = there?.run === this.#options.own.run;
       if (!isOurs && own !== undefined && there !== undefined && there.token > own) {
         throw takenOver(cluster, there);
       }
@@ -363,7 +356,7 @@ export class Leadership {
    * any more, holds nothing.
    */
   async #mayTake(run: Run, revision: number): Promise<boolean> {
-    const { onHeld, cluster } = this.#settings;
+    const { onHeld, cluster } = this.#options.settings;
     if (onHeld === 'takeOver' || run.ended !== undefined) return true;
     const now = performance.now();
     const isSigned = this.#seen !== undefined && this.#seen.revision !== revision;
@@ -379,11 +372,14 @@ export class Leadership {
 
   #onNotHeld(nats: NatsConnection, error: unknown): void {
     if (error instanceof FailedPreconditionError || error instanceof UnavailableError) {
-      this.#listener.onLost(error);
+      this.#options.onLost(error);
       return;
     }
     if (this.connection.nats !== nats || this.#state.phase === 'ready') return;
-    const why = explainFailure(failureOfJetStream(error, nats, this.#options), nats.getServer());
+    const why = explainFailure(
+      failureOfJetStream(error, nats, this.#options.connection),
+      nats.getServer(),
+    );
     this.#enter({ phase: 'jetstream', ...why });
   }
 
@@ -391,7 +387,7 @@ export class Leadership {
     this.#areAvailable();
     this.#enter({ phase: 'ready' });
     this.others.say();
-    this.#listener.onHeld(nats);
+    this.#options.onHeld(nats);
   }
 }
 
@@ -407,24 +403,15 @@ export class Leadership {
  *    of its own: in one key nobody takes the cluster back. The two are told, each by itself.
  */
 export class OtherRuns {
-  readonly #cluster: string;
-  readonly #own: Omit<RunInfo, 'token'>;
+  readonly #options: Pick<LeadershipOptions, 'settings' | 'own' | 'subjects'>;
   readonly #leadership: Leadership;
-  readonly #subject: string;
   /** Those that this run meets now, or has met: each once. */
   readonly #met = new Set<string>();
   readonly #answers = new Set<(alive: Alive) => void>();
 
-  constructor(
-    cluster: string,
-    own: Omit<RunInfo, 'token'>,
-    leadership: Leadership,
-    subject: string,
-  ) {
-    this.#cluster = cluster;
-    this.#own = own;
+  constructor(options: LeadershipOptions, leadership: Leadership) {
+    this.#options = options;
     this.#leadership = leadership;
-    this.#subject = subject;
   }
 
   /**
@@ -437,9 +424,9 @@ export class OtherRuns {
     const message = parseControl(data, 'who', 'ask', 'alive');
     if (message === undefined) return false;
     const { run } = message;
-    if (run === this.#own.run) return true;
+    if (run === this.#options.own.run) return true;
     if (message.kind === 'ask') {
-      if (message.of === this.#own.run || message.of === '') void this.#answer(run);
+      if (message.of === this.#options.own.run || message.of === '') void this.#answer(run);
       return true;
     }
     this.#leadership.doubt(message.token, true);
@@ -449,7 +436,7 @@ export class OtherRuns {
       if (isOlder && (reply ?? '') === '') this.say();
       return true;
     }
-    if (message.to === this.#own.run) for (const tell of this.#answers) tell(message);
+    if (message.to === this.#options.own.run) for (const tell of this.#answers) tell(message);
     else void this.#meet(run);
     return true;
   }
@@ -457,13 +444,13 @@ export class OtherRuns {
   /** Tells all nodes and coordinators that this run holds the cluster, if we believe so. */
   say(): void {
     const { token, state } = this.#leadership;
-    if (state.phase === 'ready') this.#send({ kind: 'who', run: this.#own.run, token });
+    if (state.phase === 'ready') this.#send({ kind: 'who', run: this.#options.own.run, token });
   }
 
   /** Tells coordinators that this run holds the cluster; `to`: the one that has asked. */
   sayAlive(to?: string): void {
     const { token, state } = this.#leadership;
-    if (state.phase === 'ready') this.#send({ kind: 'alive', ...this.#own, token, to });
+    if (state.phase === 'ready') this.#send({ kind: 'alive', ...this.#options.own, token, to });
   }
 
   /** Whether the run answers that it holds the cluster. */
@@ -483,7 +470,7 @@ export class OtherRuns {
       tell = (alive) => is(alive) && resolve(alive);
     });
     this.#answers.add(tell);
-    this.#send({ kind: 'ask', run: this.#own.run, of });
+    this.#send({ kind: 'ask', run: this.#options.own.run, of });
     const answer = await within(ms, answered, () => undefined);
     this.#answers.delete(tell);
     return answer;
@@ -509,14 +496,14 @@ export class OtherRuns {
         return;
       }
       await this.#leadership.assertHeld();
-      warnOfTwo(this.#cluster, other, this.#leadership.token ?? 0);
+      warnOfTwo(this.#options.settings.cluster, other, this.#leadership.token ?? 0);
     } catch {
       this.#met.delete(run); // this run has lost the cluster, and is told so, or JetStream is away
     }
   }
 
   #send(message: object): void {
-    this.#leadership.connection.publish(this.#subject, json(message));
+    this.#leadership.connection.publish(this.#options.subjects.who, json(message));
   }
 }
 

@@ -31,11 +31,10 @@ import type { Resource } from '../../pool/worker/messages.ts';
 import type { StopRecord } from '../../record/stop-record.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import type { CoordinatorReport, WorkReport } from '../wire/control-messages.ts';
-import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { unpackStop } from '../wire/session-messages.ts';
 import { cleaned } from '../wire/shapes.ts';
-import { Subjects } from '../wire/subjects.ts';
+import { MalformedMessages, Subjects } from '../wire/subjects.ts';
 import { type Fingerprints, fingerprintsOf } from './admission.ts';
 import { Leadership, type NatsSettings } from './leadership.ts';
 import { Nodes } from './nodes.ts';
@@ -51,14 +50,19 @@ export class NatsEngine implements Engine {
   #fingerprints: Fingerprints | undefined;
   #isOver = false;
 
-  constructor(host: ClusterHost, settings: NatsSettings, options: NatsConnectionOptions) {
+  constructor(host: ClusterHost, settings: NatsSettings, connection: NatsConnectionOptions) {
     const { cluster } = settings;
     this.#host = host;
     this.#subjects = new Subjects(cluster);
     this.#malformed = new MalformedMessages('The coordinator', cluster);
     const since = new Date().toISOString();
     const own = { run: this.#run, host: cleaned(hostname()), pid: process.pid, since };
-    this.#leadership = new Leadership(host, settings, own, this.#subjects, options, {
+    this.#leadership = new Leadership({
+      host,
+      settings,
+      own,
+      subjects: this.#subjects,
+      connection,
       onConnection: (nats) => this.#subscribe(nats),
       onHeld: (nats) => {
         this.#nodes.start(nats);

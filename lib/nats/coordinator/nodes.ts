@@ -273,22 +273,14 @@ export class Nodes {
     this.refused.forget(info.node);
     const id = randomUUID();
     const subject = subjects.down(id);
-    const session = new Session(
-      id,
-      info,
-      task.index,
-      this.#host,
-      {
-        maxFrameBytes: frameBytes(connection.nats?.info?.max_payload),
-        windowBytes: () => sharedWindowBytes(this.sessions.size),
-        send: (frame) => connection.publish(subject, frame),
-      },
-      {
-        onMessage: (from, message) => this.#onMessage(task, from, message),
-        isElsewhere: (name) =>
-          this.staying.some(({ status }) => status.functions?.includes(name) === true),
-      },
-    );
+    const session: Session = new Session(id, info, task.index, this.#host, {
+      maxFrameBytes: frameBytes(connection.nats?.info?.max_payload),
+      windowBytes: () => sharedWindowBytes(this.sessions.size),
+      send: (frame) => connection.publish(subject, frame),
+      onMessage: (message) => this.#onMessage(task, session, message),
+      isElsewhere: (name) =>
+        this.staying.some(({ status }) => status.functions?.includes(name) === true),
+    });
     const isSpare = this.tasks.add(task) || task.phase === 'left';
     task.beginSession(session, isSpare);
     this.sessions.set(id, session);
@@ -369,14 +361,12 @@ export class Nodes {
         this.#letGo(session);
         dispatcher.freed(session); // it has fewer calls than before
         return;
-      case 'progress': {
-        const call = session.calls.ofAttempt(message);
-        if (call !== undefined) this.#host.progressed(call, message.values);
-        return;
-      }
+      case 'progress':
       case 'overdue': {
         const call = session.calls.ofAttempt(message);
-        if (call !== undefined) this.#host.overdue(call);
+        if (call === undefined) return;
+        if (message.kind === 'overdue') this.#host.overdue(call);
+        else this.#host.progressed(call, message.values);
         return;
       }
       case 'status':

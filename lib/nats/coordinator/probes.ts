@@ -11,8 +11,7 @@ import { Timer, within } from '../../base/timer.ts';
 import { absent, type Explanation, type Loss, lost, silent } from '../../errors/phases.ts';
 import { chainOf } from '../connection/connection-failure.ts';
 import { json, type ProbeReply, parseProbeReply } from '../wire/control-messages.ts';
-import type { MalformedMessages } from '../wire/malformed-messages.ts';
-import type { Subjects } from '../wire/subjects.ts';
+import type { MalformedMessages, Subjects } from '../wire/subjects.ts';
 import type { Leadership, NatsSettings } from './leadership.ts';
 import type { Session } from './session.ts';
 

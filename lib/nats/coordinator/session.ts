@@ -29,7 +29,6 @@ import type { NodeInfo } from '../wire/control-messages.ts';
 import {
   checkLength,
   ReliableChannel,
-  type ReliableChannelListener,
   type ReliableChannelOptions,
 } from '../wire/reliable-channel.ts';
 import {
@@ -392,12 +391,14 @@ function after(life: Life, event: SessionEvent): Life | undefined {
   }
 }
 
-export interface SessionListener {
+export type SessionOptions = ReliableChannelOptions & {
+  /** Publishes a frame. @returns false without a connection */
+  send(frame: Uint8Array): boolean;
   /** A message has come; undefined: one that no node of ours sends. */
-  onMessage(session: Session, message: FromNode | undefined): void;
+  onMessage(message: FromNode | undefined): void;
   /** Whether another node of the run, which is there, has this export. */
   isElsewhere(name: string): boolean;
-}
+};
 
 export class Session {
   readonly id: string;
@@ -406,7 +407,7 @@ export class Session {
   readonly channel: ReliableChannel;
   readonly contact: Contact = new Contact();
   readonly calls: NodeCalls;
-  readonly #listener: SessionListener;
+  readonly #options: SessionOptions;
   /** What `explain()` shows. */
   readonly #shown: Map<object, { describe?(): string | string[] }>;
   #life: Life = { is: 'welcomed' };
@@ -420,18 +421,17 @@ export class Session {
     info: NodeInfo,
     task: number,
     host: ClusterHost,
-    channel: ReliableChannelOptions & Pick<ReliableChannelListener, 'send'>,
-    listener: SessionListener,
+    options: SessionOptions,
   ) {
     this.id = id;
     this.info = info;
     this.task = task;
-    this.#listener = listener;
+    this.#options = options;
     this.calls = new NodeCalls(host, this);
-    this.channel = new ReliableChannel(channel, {
-      send: channel.send,
+    this.channel = new ReliableChannel(options, {
+      send: options.send,
       onMessage: (bytes, attached) => this.#receive(bytes, attached),
-      onImpostor: () => listener.onMessage(this, undefined),
+      onImpostor: () => options.onMessage(undefined),
     });
     this.#shown = attachmentOf(host.coordinator).workers;
     this.#shown.set(this, this);
@@ -530,7 +530,7 @@ export class Session {
   lacks({ work }: Call): boolean {
     const { functions } = this.status;
     if (functions === undefined) return false;
-    return !functions.includes(work.name) && this.#listener.isElsewhere(work.name);
+    return !functions.includes(work.name) && this.#options.isElsewhere(work.name);
   }
 
   isRunning(id: number): boolean {
@@ -564,6 +564,6 @@ export class Session {
     if (this.note('confirmed')) this.channel.resume();
     if (message?.kind === 'status') this.status = message.status;
     if (message?.kind === 'failed') this.status = { ...this.status, capacity: 0 };
-    this.#listener.onMessage(this, message);
+    this.#options.onMessage(message);
   }
 }

@@ -187,11 +187,6 @@ export function stuckThread({ info }: ClusterTask): WorkerInfo {
 /** A node that says more than this is not believed. */
 const MAX_STUCK = 1_000;
 
-const stuckThreads = (task: ClusterTask): WorkerInfo[] => {
-  const length = Math.min(task.session?.status.stuck ?? 0, MAX_STUCK);
-  return Array.from({ length }, () => stuckThread(task));
-};
-
 export class ClusterTasks {
   readonly #tasks = new Map<string, ClusterTask>();
   /** The jobs that the ClusterSpec names: in these jobs nodes get only the tasks of the spec. */
@@ -286,7 +281,10 @@ export class ClusterTasks {
   /** The tasks that a node has, or has had, and each thread of theirs that is stuck. */
   get workers(): WorkerInfo[] {
     const known = this.all.filter(({ node }) => node !== undefined);
-    return known.flatMap((task) => [task.info, ...stuckThreads(task)]);
+    return known.flatMap((task) => {
+      const length = Math.min(task.session?.status.stuck ?? 0, MAX_STUCK);
+      return [task.info, ...Array.from({ length }, () => stuckThread(task))];
+    });
   }
 
   get areReady(): boolean {

@@ -30,10 +30,9 @@ import {
   type Vitals,
   type Welcome,
 } from '../wire/control-messages.ts';
-import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
-import { Subjects } from '../wire/subjects.ts';
+import { MalformedMessages, Subjects } from '../wire/subjects.ts';
 import {
   type CallOutcome,
   type NodeEvent,

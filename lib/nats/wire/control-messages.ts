@@ -250,7 +250,7 @@ export function parseControl<K extends Control['kind']>(
 ): Extract<Control, { kind: K }> | undefined {
   const value = parse(bytes);
   const isWanted = (control: Control): control is Extract<Control, { kind: K }> =>
-    kinds.some((kind) => kind === control.kind);
+    isOneOf(...kinds)(control.kind);
   return isControl(value) && isWanted(value) ? value : undefined;
 }
 

@@ -100,7 +100,7 @@ type Waiting = { bytes: Uint8Array; end: number };
 
 /** Puts the message that is coming together from the parts in frames. */
 class Assembly {
-  readonly #onMessage: ReliableChannelListener['onMessage'];
+  readonly #listener: Pick<ReliableChannelListener, 'onMessage'>;
   #parts: Buffer[] = [];
   /** The length of all parts and attachments of the message that is coming. */
   #partsBytes = 0;
@@ -108,8 +108,8 @@ class Assembly {
   /** The attachment that is coming, of which `filled` bytes are there. */
   #coming: { bytes: Buffer; filled: number } | undefined;
 
-  constructor(onMessage: ReliableChannelListener['onMessage']) {
-    this.#onMessage = onMessage;
+  constructor(listener: Pick<ReliableChannelListener, 'onMessage'>) {
+    this.#listener = listener;
   }
 
   /** @returns false if no end of ours sends such a part here */
@@ -125,14 +125,15 @@ class Assembly {
       }
       return true;
     }
-    if (detail === PART.last && this.#parts.length === 0) {
-      this.#give(part);
-      return true;
-    }
     this.#parts.push(part);
     this.#partsBytes += part.length;
     if (this.#partsBytes > LONGEST_MESSAGE_BYTES) return false;
-    if (detail === PART.last) this.#give(Buffer.concat(this.#parts));
+    if (detail === PART.last) {
+      const message = this.#parts.length === 1 ? part : Buffer.concat(this.#parts);
+      const attached = this.#attached;
+      this.forget();
+      this.#listener.onMessage(message, attached);
+    }
     return true;
   }
 
@@ -143,12 +144,6 @@ class Assembly {
     if (length === 0 || this.#partsBytes > LONGEST_MESSAGE_BYTES) return false;
     this.#coming = { bytes: Buffer.allocUnsafeSlow(length), filled: 0 };
     return true;
-  }
-
-  #give(message: Buffer): void {
-    const attached = this.#attached;
-    this.forget();
-    this.#onMessage(message, attached);
   }
 
   forget(): void {
@@ -199,7 +194,7 @@ export class ReliableChannel {
 
   constructor(options: ReliableChannelOptions, listener: ReliableChannelListener) {
     this.#listener = listener;
-    this.#assembly = new Assembly((message, attached) => listener.onMessage(message, attached));
+    this.#assembly = new Assembly(listener);
     this.#maxFrameBytes = options.maxFrameBytes;
     this.#windowBytes = options.windowBytes ?? (() => WINDOW_BYTES);
   }
@@ -300,7 +295,12 @@ export class ReliableChannel {
 
   #onData(seq: number, buffer: Buffer, detail: number): void {
     if (seq !== this.#taken + 1) {
-      this.#onUnexpected(seq);
+      // Dropped. If its number is old, our acknowledgement was lost; if too high, frames were.
+      if (seq <= this.#taken) this.#ackSoon();
+      else if (this.#toldGap !== this.#taken) {
+        this.#toldGap = this.#taken;
+        this.#tell(KIND.gap);
+      }
       return;
     }
     this.#taken = seq;
@@ -310,17 +310,6 @@ export class ReliableChannel {
       this.#listener.onImpostor();
     }
     if (!this.#isClosed) this.#ackSoon(); // the message may have ended the session
-  }
-
-  /**
-   * Drops a frame. If its number is old, our acknowledgement was lost; if too high, frames were.
-   */
-  #onUnexpected(seq: number): void {
-    if (seq <= this.#taken) this.#ackSoon();
-    else if (this.#toldGap !== this.#taken) {
-      this.#toldGap = this.#taken;
-      this.#tell(KIND.gap);
-    }
   }
 
   #onAck(ack: number): void {

@@ -126,32 +126,32 @@ export type Packed = [message: Uint8Array, attached: readonly Uint8Array[]];
 /** What may be long: the records that have `bytes`, or bytes themselves. */
 type Part = Uint8Array | { readonly bytes: Uint8Array };
 
-const partsOf = (message: ToNode | FromNode): readonly Part[] => {
-  if (message.kind === 'run') return message.calls;
-  if (message.kind === 'results') return message.results;
-  return message.kind === 'progress' ? message.values : [];
+/** By kind of message: the field that lists its parts. */
+const LISTS: Partial<Record<string, string>> = {
+  run: 'calls',
+  results: 'results',
+  progress: 'values',
 };
 
-const bytesOf = (part: Part): Uint8Array => (isBytes(part) ? part : part.bytes);
+const isLong = (part: Part): boolean =>
+  (isBytes(part) ? part : part.bytes).byteLength >= LONG_BYTES;
 
 export function pack(message: ToNode | FromNode): Packed {
-  const attached = partsOf(message)
-    .map(bytesOf)
-    .filter(({ byteLength }) => byteLength >= LONG_BYTES);
-  if (attached.length === 0) return [serialize(message), attached];
-  const isLong = (part: Part): boolean => bytesOf(part).byteLength >= LONG_BYTES;
-  const rest = partsOf(message).map((part) => {
+  const name = LISTS[message.kind];
+  const parts: readonly Part[] = name === undefined ? [] : Reflect.get(message, name);
+  const attached = parts.filter(isLong).map((part) => (isBytes(part) ? part : part.bytes));
+  if (name === undefined || attached.length === 0) return [serialize(message), attached];
+  const rest = parts.map((part) => {
     if (!isLong(part)) return part;
     return isBytes(part) ? undefined : { ...part, bytes: undefined };
   });
-  const name = message.kind === 'run' ? 'calls' : message.kind === 'results' ? 'results' : 'values';
   return [serialize({ ...message, [name]: rest }), attached];
 }
 
 /** Puts the attached bytes into their places. @returns false if there are not as many places */
 function putBack(message: Record<string, unknown>, attached: readonly Uint8Array[]): boolean {
   if (attached.length === 0) return true;
-  const parts: unknown = message['calls'] ?? message['results'] ?? message['values'];
+  const parts = message[LISTS[String(message['kind'])] ?? ''];
   if (!Array.isArray(parts) || parts.length > LONGEST_LIST) return false;
   let next = 0;
   for (const [place, part] of parts.entries()) {
@@ -186,10 +186,8 @@ const isStop: Guard<StopMessage> = isRecord<StopMessage>({
   }),
 });
 
-const isDataset: Guard<Extract<PackedResource, { kind: 'dataset' }>> = isRecord<
-  Extract<PackedResource, { kind: 'dataset' }>
->({ kind: isOneOf('dataset'), id: isCount, name: isText, args: isBytes, hasVariables: isBoolean });
-const isOtherResource = isMessage<Exclude<PackedResource, { kind: 'dataset' }>>({
+const isResource = isMessage<PackedResource>({
+  dataset: { id: isCount, name: isText, args: isBytes, hasVariables: isBoolean },
   iterator: { id: isCount, dataset: isCount },
   broken: { id: isCount, record: isEncodedError },
 });
@@ -215,21 +213,19 @@ const isDefinition: Guard<Definition> = isRecord<Definition>({
 /** Whether a variable can be made with `value`. */
 const isInitial = (value: unknown): boolean => attempt(() => definitionOf('', value)) !== undefined;
 
-function isRequest(request: unknown): request is Request {
+/** `plain`: the operations without a value; `writing`: those with one. */
+function isOperation(request: unknown, plain: string[], writing: string[]): boolean {
   if (!Array.isArray(request) || request.length > 5) return false;
   const [operation, name, call, ordinal, value] = request;
   if (!isText(name) || !isCount(call) || !isCount(ordinal)) return false;
-  if (operation === 'read') return true;
-  return (operation === 'assign' || operation === 'assignAdd') && isInitial(value);
+  return plain.includes(operation) || (writing.includes(operation) && isInitial(value));
 }
 
-function isServerRequest(request: unknown): request is ServerRequest {
-  if (isRequest(request)) return true;
-  if (!Array.isArray(request) || request.length > 5) return false;
-  const [operation, name, call, ordinal, value] = request;
-  if (!isText(name) || !isCount(call) || !isCount(ordinal)) return false;
-  return operation === 'forget' || (operation === 'define' && isInitial(value));
-}
+const isRequest = (request: unknown): request is Request =>
+  isOperation(request, ['read'], ['assign', 'assignAdd']);
+
+const isServerRequest = (request: unknown): request is ServerRequest =>
+  isRequest(request) || isOperation(request, ['forget'], ['define']);
 
 function isAnswer(answer: unknown): answer is Answer {
   if (!Array.isArray(answer) || answer.length > 2) return false;
@@ -257,7 +253,7 @@ const isToNode = isMessage<ToNode>({
   },
   cancel: { id: isCount, reason: isEncodedError, replace: isBoolean },
   recall: { ids: isListOf(isCount) },
-  resource: { resource: isEither(isDataset, isOtherResource) },
+  resource: { resource: isResource },
   forget: { id: isCount },
   operate: { id: isCount, request: isServerRequest },
   defined: { definitions: isListOf(isDefinition) },
