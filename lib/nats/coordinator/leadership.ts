@@ -33,7 +33,7 @@ import {
   parseControl,
   type RunInfo,
 } from '../wire/control-messages.ts';
-import type { Subjects } from '../wire/subjects.ts';
+import type { MalformedMessages, Subjects } from '../wire/subjects.ts';
 import { Fence, heldBy, type Run, takenOver } from './fence.ts';
 
 /** What a new run does if another holds the cluster. */
@@ -66,12 +66,17 @@ const ANSWER_MS = 5_000;
 /** How long to wait for any run with a greater token to answer. */
 const RIVAL_MS = 1_500;
 
-export type LeadershipOptions = {
+/** A run, as all parts of its coordinator's end see it. */
+export type RunContext = {
   readonly host: ClusterHost;
   readonly settings: NatsSettings;
-  /** What this run says of itself. */
+  /** What the run says of itself. */
   readonly own: Omit<RunInfo, 'token'>;
   readonly subjects: Subjects;
+  readonly malformed: MalformedMessages;
+};
+
+export type LeadershipOptions = RunContext & {
   readonly connection: NatsConnectionOptions;
   /** There is a new connection, without subscriptions yet. */
   onConnection(nats: NatsConnection): void;
@@ -403,13 +408,13 @@ export class Leadership {
  *    of its own: in one key nobody takes the cluster back. The two are told, each by itself.
  */
 export class OtherRuns {
-  readonly #options: Pick<LeadershipOptions, 'settings' | 'own' | 'subjects'>;
+  readonly #options: RunContext;
   readonly #leadership: Leadership;
   /** Those that this run meets now, or has met: each once. */
   readonly #met = new Set<string>();
   readonly #answers = new Set<(alive: Alive) => void>();
 
-  constructor(options: LeadershipOptions, leadership: Leadership) {
+  constructor(options: RunContext, leadership: Leadership) {
     this.#options = options;
     this.#leadership = leadership;
   }

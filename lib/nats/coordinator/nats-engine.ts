@@ -36,32 +36,32 @@ import { unpackStop } from '../wire/session-messages.ts';
 import { cleaned } from '../wire/shapes.ts';
 import { MalformedMessages, Subjects } from '../wire/subjects.ts';
 import { type Fingerprints, fingerprintsOf } from './admission.ts';
-import { Leadership, type NatsSettings } from './leadership.ts';
+import { Leadership, type NatsSettings, type RunContext } from './leadership.ts';
 import { Nodes } from './nodes.ts';
 
 export class NatsEngine implements Engine {
   readonly #host: ClusterHost;
-  readonly #subjects: Subjects;
-  readonly #run = randomUUID();
+  readonly #context: RunContext;
   readonly #leadership: Leadership;
   readonly #nodes: Nodes;
-  readonly #malformed: MalformedMessages;
   /** Undefined until the module file has been read. */
   #fingerprints: Fingerprints | undefined;
   #isOver = false;
 
   constructor(host: ClusterHost, settings: NatsSettings, connection: NatsConnectionOptions) {
     const { cluster } = settings;
-    this.#host = host;
-    this.#subjects = new Subjects(cluster);
-    this.#malformed = new MalformedMessages('The coordinator', cluster);
     const since = new Date().toISOString();
-    const own = { run: this.#run, host: cleaned(hostname()), pid: process.pid, since };
-    this.#leadership = new Leadership({
+    this.#host = host;
+    this.#context = {
       host,
       settings,
-      own,
-      subjects: this.#subjects,
+      own: { run: randomUUID(), host: cleaned(hostname()), pid: process.pid, since },
+      subjects: new Subjects(cluster),
+      malformed: new MalformedMessages('The coordinator', cluster),
+    };
+    const fail = (error: Error): void => this.#fail(error);
+    this.#leadership = new Leadership({
+      ...this.#context,
       connection,
       onConnection: (nats) => this.#subscribe(nats),
       onHeld: (nats) => {
@@ -69,31 +69,15 @@ export class NatsEngine implements Engine {
         this.wake();
       },
       onDown: () => this.#nodes.pause(),
-      onLost: (error) => this.#fail(error),
+      onLost: fail,
       onChange: () => {
         this.#nodes.dispatcher.hold(this.#leadership.state.phase === 'ready');
         host.changed();
       },
     });
-    this.#nodes = new Nodes({
-      host,
-      settings,
-      run: this.#run,
-      subjects: this.#subjects,
-      malformed: this.#malformed,
-      leadership: this.#leadership,
-      fail: (error) => this.#fail(error),
-      // A run that is taken over has lost its nodes, and fails by the look at the key itself.
-      failIfHeld: (why) =>
-        void this.assertHeld()
-          .catch(() => undefined)
-          .then(() => this.#fail(why)),
-    });
+    this.#nodes = new Nodes({ ...this.#context, leadership: this.#leadership, fail });
     attachmentOf(host.coordinator).workers.set(this, this);
-    fingerprintsOf(settings).then(
-      (found) => (this.#fingerprints = found),
-      (error: Error) => this.#fail(error),
-    );
+    fingerprintsOf(settings).then((found) => (this.#fingerprints = found), fail);
   }
 
   get functions(): readonly string[] | undefined {
@@ -129,7 +113,7 @@ export class NatsEngine implements Engine {
       nodes: this.#nodes.tasks.all.filter(({ session }) => session !== undefined).length,
       nodesLost: this.#nodes.lost,
       connections: this.#leadership.connections,
-      malformedMessages: this.#malformed.count,
+      malformedMessages: this.#context.malformed.count,
     };
   }
 
@@ -183,22 +167,22 @@ export class NatsEngine implements Engine {
   // ---------------------------------------------------------------- the servers
 
   #subscribe(nats: NatsConnection): void {
-    const subjects = this.#subjects;
+    const { subjects, malformed, own } = this.#context;
     const listen = (subject: string, onMessage: (message: Msg) => void): void => {
-      this.#malformed.subscribe(nats, subject, onMessage);
+      malformed.subscribe(nats, subject, onMessage);
     };
     listen(subjects.hello, ({ data }) => {
       if (this.#isOver || this.#leadership.token === undefined) return;
       if (this.#fingerprints !== undefined) this.#nodes.hello(data, this.#fingerprints);
     });
     listen(subjects.up('*'), ({ subject, data }) => this.#nodes.frame(subject, data));
-    listen(subjects.stop(this.#run), ({ data }) => {
+    listen(subjects.stop(own.run), ({ data }) => {
       const stop = unpackStop(data);
-      if (stop === undefined) this.#malformed.drop('a stop');
+      if (stop === undefined) malformed.drop('a stop');
       else this.#nodes.stops.hear(stop);
     });
     listen(subjects.who, ({ data, reply }) => {
-      if (!this.#leadership.others.receive(data, reply)) this.#malformed.drop('a who');
+      if (!this.#leadership.others.receive(data, reply)) malformed.drop('a who');
     });
     listen(subjects.report, (message) => {
       message.respond(this.#toDoctor(frameBytes(nats.info?.max_payload)));
@@ -219,11 +203,11 @@ export class NatsEngine implements Engine {
       typeof value === 'string' ? value.slice(0, MAX_TEXT) : value;
     for (let count = MAX_ENTRIES; ; count = Math.floor(count / 2)) {
       const told: CoordinatorReport = {
-        run: this.#run,
+        run: this.#context.own.run,
         report: { ...report, tasks: ordered.slice(0, count) },
         leftOff: Math.max(0, tasks.length - count),
         turnedAway: turnedAway.slice(0, count),
-        dropped: this.#malformed.count,
+        dropped: this.#context.malformed.count,
         ...(stop !== undefined && { stop: stopOf(stop) }),
         work: {
           ...work,

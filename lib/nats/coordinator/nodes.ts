@@ -57,11 +57,8 @@ const QUIET_MS = 10;
 
 /** What the nodes of a run share with its engine. */
 export type NodesOptions = ProbesOptions & {
-  readonly host: ClusterHost;
   /** The run cannot go on. */
   fail(error: Error): void;
-  /** The same, unless another run has taken the cluster over: then that is what is wrong. */
-  failIfHeld(error: Error): void;
 };
 
 export class Nodes {
@@ -179,10 +176,10 @@ export class Nodes {
    */
   #onStop(record: StopMessage, isHeard: boolean): void {
     if (this.#isOver) return;
-    const { subjects, run, leadership } = this.#options;
+    const { subjects, own, leadership } = this.#options;
     const stop = fromHere(record);
     if (!isHeard) {
-      leadership.connection.publish(subjects.stop(run), packStop(stop));
+      leadership.connection.publish(subjects.stop(own.run), packStop(stop));
       leadership.connection.flush();
     }
     this.#waiting = [() => this.post({ kind: 'stopped', stop })];
@@ -315,9 +312,9 @@ export class Nodes {
 
   /** Sends a node what goes through no session. */
   #say({ node }: NodeInfo, message: object): void {
-    const { run, subjects, leadership } = this.#options;
+    const { own, subjects, leadership } = this.#options;
     const { connection, token } = leadership;
-    connection.publish(subjects.node(node), json({ ...message, run, token }));
+    connection.publish(subjects.node(node), json({ ...message, run: own.run, token }));
   }
 
   /** Called for each sign that the node is alive. */
@@ -517,9 +514,13 @@ export class Nodes {
     this.#host.changed();
     if (!hasLeft) this.#host.tell('workerLost', task.info, error);
     if (isNeeded) {
-      this.#options.failIfHeld(
-        new UnavailableError(`The parameter server ${name} is lost`, { cause: error }),
-      );
+      const { leadership, fail } = this.#options;
+      const why = new UnavailableError(`The parameter server ${name} is lost`, { cause: error });
+      // A run that is taken over has lost its nodes, and fails by the look at the key itself.
+      void leadership
+        .assertHeld()
+        .catch(() => undefined)
+        .then(() => fail(why));
     }
     dispatcher.wake();
   }

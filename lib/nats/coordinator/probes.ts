@@ -11,8 +11,7 @@ import { Timer, within } from '../../base/timer.ts';
 import { absent, type Explanation, type Loss, lost, silent } from '../../errors/phases.ts';
 import { chainOf } from '../connection/connection-failure.ts';
 import { json, type ProbeReply, parseProbeReply } from '../wire/control-messages.ts';
-import type { MalformedMessages, Subjects } from '../wire/subjects.ts';
-import type { Leadership, NatsSettings } from './leadership.ts';
+import type { Leadership, RunContext } from './leadership.ts';
 import type { Session } from './session.ts';
 
 const ROUND_MS = 100;
@@ -33,13 +32,7 @@ const ABSENT_MS = 500;
 const REJOIN_MS = 3_000;
 
 /** What probes need of the run. */
-export type ProbesOptions = {
-  readonly settings: NatsSettings;
-  readonly run: string;
-  readonly subjects: Subjects;
-  readonly malformed: MalformedMessages;
-  readonly leadership: Leadership;
-};
+export type ProbesOptions = RunContext & { readonly leadership: Leadership };
 
 export interface ProbesListener {
   onReply(session: Session, reply: ProbeReply): void;
@@ -102,9 +95,9 @@ export class Probes {
   }
 
   async #probe(nats: NatsConnection, session: Session): Promise<void> {
-    const { run, subjects, leadership, malformed } = this.#options;
+    const { own, subjects, leadership, malformed } = this.#options;
     const { contact, id, info } = session;
-    const probe = { kind: 'probe', run, token: leadership.token ?? 0, session: id };
+    const probe = { kind: 'probe', run: own.run, token: leadership.token ?? 0, session: id };
     let isOver = false;
     const sentAt = performance.now();
     const heldUpMs = this.#heldUpMs;
