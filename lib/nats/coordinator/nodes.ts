@@ -27,7 +27,7 @@ import { decode } from '../../record/encoded-error.ts';
 import { ParameterServers } from '../variables/parameter-servers.ts';
 import { json, type NodeInfo, parseControl, parseUnprintable } from '../wire/control-messages.ts';
 import { frameBytes, sharedWindowBytes } from '../wire/reliable-channel.ts';
-import { type FromNode, packStop, type SentResult, type ToNode } from '../wire/session-messages.ts';
+import { type FromNode, packStop, type ToNode } from '../wire/session-messages.ts';
 import { cleaned } from '../wire/shapes.ts';
 import {
   admit,
@@ -323,22 +323,16 @@ export class Nodes {
     session.contact.heard();
     const task = this.tasks.named(session);
     if (wasThere && task.phase !== 'silent') return;
-    if (session.note('back')) this.#onBack(session, task);
+    if (session.note('back')) {
+      if (task.session === undefined) {
+        task.resumeSession(session);
+        this.tasks.matchSpares();
+        if (this.stops.stop === undefined) this.dispatcher.add(session);
+      } else session.note('leaving'); // another node has the task: this one finishes what it has
+      session.takeBack();
+      this.#letGo(session);
+    }
     this.#onStatus(task, session);
-  }
-
-  /**
-   * The node of a session that was away is there again. If another node has its task now, it
-   * finishes what it has, and leaves the session.
-   */
-  #onBack(session: Session, task: ClusterTask): void {
-    if (task.session === undefined) {
-      task.resumeSession(session);
-      this.tasks.matchSpares();
-      if (this.stops.stop === undefined) this.dispatcher.add(session);
-    } else session.note('leaving');
-    session.takeBack();
-    this.#letGo(session);
   }
 
   #onMessage(task: ClusterTask, session: Session, message: FromNode | undefined): void {
@@ -354,7 +348,15 @@ export class Nodes {
       case 'results':
       case 'returned':
         if (message.kind === 'returned') session.calls.takeReturned(message);
-        else for (const result of message.results) this.#takeResult(session, result);
+        else {
+          for (const result of message.results) {
+            const call = session.calls.remove(result.id);
+            if (call === undefined) continue;
+            dispatcher.measure(call.work.name, result.us);
+            for (const other of this.#givenUp) other.calls.cancelDuplicate(call);
+            session.calls.takeResult(call, result);
+          }
+        }
         this.#letGo(session);
         dispatcher.freed(session); // it has fewer calls than before
         return;
@@ -407,14 +409,6 @@ export class Nodes {
         this.#failIfHopeless(error);
       }
     }
-  }
-
-  #takeResult(session: Session, result: SentResult): void {
-    const call = session.calls.remove(result.id);
-    if (call === undefined) return;
-    this.dispatcher.measure(call.work.name, result.us);
-    for (const other of this.#givenUp) other.calls.cancelDuplicate(call);
-    session.calls.takeResult(call, result);
   }
 
   /** The node's status has changed, or how it stands with its session. */
