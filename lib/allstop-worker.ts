@@ -7,8 +7,7 @@ import { workerVariables } from './cluster/variables/worker-variables.ts';
 import { onlyForOwnWorkers } from './coordinator/threads/worker-module.ts';
 import { type LooperWork, runLooper } from './looper/looper-loop.ts';
 import type { WorkerSettings } from './pool/worker/messages.ts';
-import { runClusterProcess } from './pool/worker/worker-process.ts';
-import { runClusterThread, showUncaught } from './pool/worker/worker-thread.ts';
+import { runClusterProcess, runClusterThread, showUncaught } from './pool/worker/worker-main.ts';
 import { type QueueRunnerWork, runQueueRunner } from './queue/queue-runner-worker.ts';
 
 type WorkerWork = LooperWork | QueueRunnerWork | WorkerSettings;

@@ -41,8 +41,8 @@ export type {
 export type { Priority } from '../pool/queue/call-lines.ts';
 export type { RunningCall, WorkerInfo } from '../pool/queue/strategy.ts';
 export type { TaskMessage } from '../pool/worker/task-channel.ts';
-export { type Movable, transfer } from '../pool/worker/transfer.ts';
 export type { Recycle } from '../pool/workers/channel.ts';
+export { type Movable, transfer } from '../values/to-thread.ts';
 export type { Fetched } from './calls/remote-value.ts';
 export { type FetchOptions, type RemoteState, RemoteValue } from './calls/remote-value.ts';
 export { Checkpoint, type CheckpointOptions } from './checkpoint.ts';

@@ -5,6 +5,7 @@
  */
 
 export * from '../errors/public-errors.ts';
+export { type Movable, transfer } from '../values/to-thread.ts';
 export type { Results } from './calls/calls.ts';
 export type {
   CallOptions,
@@ -37,5 +38,4 @@ export type { Priority } from './queue/call-lines.ts';
 export type { RunningCall, WorkerInfo } from './queue/strategy.ts';
 export type { CurrentCall } from './worker/call-store.ts';
 export { currentCall } from './worker/current-call.ts';
-export { type Movable, transfer } from './worker/transfer.ts';
 export type { Recycle } from './workers/channel.ts';

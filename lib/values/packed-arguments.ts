@@ -120,12 +120,6 @@ export function packArguments(
   return all;
 }
 
-/** @throws DataCloneError; TypeError: the bytes hold no array */
-export function receivedArguments(args: PassedArguments): readonly unknown[] {
-  if (args instanceof ArrayBuffer) return unpackArguments(new Uint8Array(args));
-  return args instanceof Uint8Array ? unpackArguments(args) : args;
-}
-
 /** The arguments as bytes for a process or node. @throws DataCloneError */
 export function passedAsBytes(args: PassedArguments): Uint8Array {
   if (args instanceof Uint8Array) return args;
@@ -136,7 +130,7 @@ export function passedAsBytes(args: PassedArguments): Uint8Array {
  * @returns the arguments: each an object of its own, that shares no memory with the bytes
  * @throws DataCloneError, as `unpackValue`; TypeError: the bytes hold no array
  */
-function unpackArguments(packed: Uint8Array): unknown[] {
+export function unpackArguments(packed: Uint8Array): unknown[] {
   try {
     if (!hasSerializer) return checkArray(builtin('node:v8').deserialize(packed));
     const own = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);

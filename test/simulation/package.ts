@@ -2,7 +2,7 @@
 
 import { workerVariables } from '../../lib/cluster/variables/worker-variables.ts';
 import type { WorkerSettings } from '../../lib/pool/worker/messages.ts';
-import { runClusterThread as run } from '../../lib/pool/worker/worker-thread.ts';
+import { runClusterThread as run } from '../../lib/pool/worker/worker-main.ts';
 
 export { topologyOf } from '../../lib/cli/doctor/network/topology.ts';
 export * from '../../lib/cluster/index.ts';

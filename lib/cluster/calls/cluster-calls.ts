@@ -25,7 +25,7 @@ import {
   newWork,
   type SpecialArguments,
 } from '../../pool/queue/work.ts';
-import { checkAttached, transfer, transferListOf } from '../../pool/worker/transfer.ts';
+import { checkAttached, transfer, transferListOf } from '../../values/to-thread.ts';
 import { type Datasets, PerWorkerValues } from '../datasets/datasets.ts';
 import { copyWithVariables } from '../variables/variable.ts';
 import { makeRemoteValue, RemoteValue } from './remote-value.ts';

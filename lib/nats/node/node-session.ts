@@ -24,12 +24,12 @@ import {
 } from '../../pool/worker/messages.ts';
 import type { ModuleHooks } from '../../pool/worker/module.ts';
 import { RecentValues } from '../../pool/worker/recent-values.ts';
-import { toPost, transferListOf } from '../../pool/worker/transfer.ts';
 import type { Answer, Definition, Request, VariableSource } from '../../pool/worker/variables.ts';
 import type { Recycle } from '../../pool/workers/channel.ts';
 import { coalesced } from '../../pool/workers/feeding.ts';
 import { WorkerPool } from '../../pool/workers/worker-pool.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
+import { toPost, transferListOf } from '../../values/to-thread.ts';
 import { checkLength, ReliableChannel } from '../wire/reliable-channel.ts';
 import {
   type FromNode,

@@ -5,10 +5,9 @@ import { ClosureInputError } from '../../errors/errors.ts';
 import { CALL, CALL_TYPES, type CallEvents } from '../../events/timeline.ts';
 import { CallSpan } from '../../telemetry/spans.ts';
 import type { PassedArguments } from '../../values/packed-arguments.ts';
-import { releaseArguments } from '../../values/to-thread.ts';
+import { type Movable, releaseArguments } from '../../values/to-thread.ts';
 import { type Fate, wasStarted } from '../worker/messages.ts';
 import { aboutOf } from '../worker/task-channel.ts';
-import type { Movable } from '../worker/transfer.ts';
 import type { Placement, Priority } from './call-lines.ts';
 import {
   type Life,

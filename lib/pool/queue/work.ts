@@ -20,10 +20,16 @@ import {
   packArguments,
   SHARED_MEMORY,
 } from '../../values/packed-arguments.ts';
-import { bytesOfPrimitive, copyFlat, smallCopy } from '../../values/to-thread.ts';
+import {
+  bytesOfPrimitive,
+  checkAttached,
+  copyFlat,
+  type Movable,
+  smallCopy,
+  transferListOf,
+} from '../../values/to-thread.ts';
 import { hasSerializer, packValue } from '../../values/value.ts';
 import { argumentError } from '../worker/messages.ts';
-import { checkAttached, type Movable, transferListOf } from '../worker/transfer.ts';
 import type { TakenArguments, Work } from './call.ts';
 
 const NOTHING: readonly Movable[] = [];

@@ -7,11 +7,18 @@ import { isObject, isThenable } from '../../base/thrown-value.ts';
 import { clearImmediate, now, setImmediate } from '../../base/timer.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
+import { binding } from '../../native/native.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { runAttempt } from '../../telemetry/spans.ts';
 import { refusedValue } from '../../values/lost-values.ts';
-import { receivedArguments } from '../../values/packed-arguments.ts';
-import { smallCopy } from '../../values/to-thread.ts';
+import {
+  type Movable,
+  receivedArguments,
+  refusedResult,
+  smallCopy,
+  toPost,
+  transferListOf,
+} from '../../values/to-thread.ts';
 import { packValue } from '../../values/value.ts';
 import {
   type CurrentCall,
@@ -21,7 +28,6 @@ import {
   ownCall,
   runAsCall,
 } from './call-store.ts';
-import type { CancelledCalls } from './cancelled-calls.ts';
 import {
   CANCELLED,
   DRAW,
@@ -29,6 +35,7 @@ import {
   ENDED,
   type FromWorker,
   type SentCall,
+  type SentResult,
   STATE,
   type ToWorker,
   type WorkerResource,
@@ -41,9 +48,8 @@ import {
   functionOf,
   serveModule,
 } from './module.ts';
-import { ProgressOutbox, ResultsOutbox, SHORT_US } from './outboxes.ts';
+import { RecentValues } from './recent-values.ts';
 import { aboutOf, isTaskTraced, spanAttributes, traceRun } from './task-channel.ts';
-import { type Movable, refusedResult, toPost, transferListOf } from './transfer.ts';
 import type {
   Calling,
   MakeWorkerVariables,
@@ -52,12 +58,161 @@ import type {
   VariableValue,
   WorkerVariables,
 } from './variables.ts';
-import { type ResourceMaker, SharedIterators, WorkerResources } from './worker-resources.ts';
+import { SharedIterators, WorkerResources } from './worker-resources.ts';
 
 export interface Channel {
   post(message: FromWorker, transfer?: readonly Movable[]): void;
   /** The last message: a process exits. */
   end(message: FromWorker): void;
+}
+
+// The cancellations that a native thread of a worker process has received (native/binding/
+// fork_line.h): by them a function that computes sees its own before the message about it, which
+// waits for the event loop.
+
+export class CancelledCalls {
+  /** One word: the native thread stores 1 when it has received a cancellation. */
+  readonly words: Int32Array = new Int32Array(new SharedArrayBuffer(4));
+  /** By the call's id; oldest first. */
+  readonly #reasons = new Map<number, Uint8Array>();
+  readonly #most: number;
+
+  /**
+   * `concurrency`: how many calls the process has at most. While one of them computes, what
+   * arrives after its own cancellation is of the others, and of those that the coordinator has sent
+   * for others that had ended: less than twice as many. Older cancellations are of ended calls,
+   * or the event loop has received their messages.
+   */
+  constructor(concurrency: number) {
+    this.#most = 2 * concurrency;
+  }
+
+  has(id: number): boolean {
+    if (Atomics.load(this.words, 0) !== 0) this.#take();
+    return this.#reasons.has(id);
+  }
+
+  /** @returns undefined if the call is not cancelled */
+  reasonOf(id: number): { value: unknown } | undefined {
+    const reason = this.has(id) ? this.#reasons.get(id) : undefined;
+    return reason && decode(reason);
+  }
+
+  /**
+   * Called when the call has ended. What the native thread has received is taken all the same:
+   * it would stay there if no function ever asked.
+   */
+  forget(id: number): void {
+    if (this.has(id)) this.#reasons.delete(id);
+  }
+
+  #take(): void {
+    Atomics.store(this.words, 0, 0); // before: what comes from now on sets it again
+    for (const { id, reason } of binding().takeCancelledCalls()) this.#reasons.set(id, reason);
+    for (const id of this.#reasons.keys()) {
+      if (this.#reasons.size <= this.#most) break;
+      this.#reasons.delete(id);
+    }
+  }
+}
+
+// What a function has reported and its worker has not sent: at once, or, when a message was sent a
+// moment ago, together with what is reported meanwhile. So a function that reports without end
+// floods nobody: of what comes faster than messages go, the oldest is dropped.
+
+const INTERVAL_MS = 10;
+const MOST = 4_096;
+const MOST_BYTES = 256 * 1024;
+
+class ProgressOutbox {
+  readonly #send: (values: Uint8Array[]) => void;
+  readonly #waiting = new RecentValues(MOST, MOST_BYTES);
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(send: (values: Uint8Array[]) => void) {
+    this.#send = send;
+  }
+
+  add(value: Uint8Array): void {
+    this.#waiting.add(value);
+    // Tested here too, since the timer of a function that does not yield never fires.
+    if (now() - this.#sentAt >= INTERVAL_MS) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), INTERVAL_MS);
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#sentAt = now();
+    const values = this.#waiting.takeAll();
+    if (values.length > 0) this.#send(values);
+  }
+}
+
+/** The result of a function that ran for less than this waits, to share a message with others. */
+const SHORT_US = 50;
+
+class ResultsOutbox {
+  readonly #post: Channel['post'];
+  /** A process is sent its next call only when it has sent the result of the last. */
+  readonly #areAwaited: boolean;
+  #results: SentResult[] = [];
+  #transfers: Movable[] = [];
+
+  constructor(post: Channel['post'], areAwaited: boolean) {
+    this.#post = post;
+    this.#areAwaited = areAwaited;
+  }
+
+  get isEmpty(): boolean {
+    return this.#results.length === 0;
+  }
+
+  /**
+   * Sends a result: at once, or with the next results if its function took little time.
+   *
+   * @param isTheirs - whether the value is an object that the function may return again or change.
+   *   It never waits for a second result: in one message the two would be one object of two calls
+   */
+  add(result: SentResult, isTheirs: boolean): void {
+    const [, , value, us] = result;
+    this.#results.push(result);
+    if (isObject(value)) this.#transfers.push(...transferListOf([value]));
+    if (isTheirs || this.#areAwaited || us >= SHORT_US) this.flush();
+  }
+
+  /** Sends one result, and its id in a message before, for the case that nobody can read it. */
+  addAlone(result: SentResult): void {
+    this.flush();
+    const [id, , , us] = result;
+    this.#post({ kind: 'allstop:announcing', id, us });
+    this.#postOne(result);
+  }
+
+  flush(): void {
+    const results = this.#results;
+    if (results.length === 0) return;
+    const transfers = this.#transfers;
+    this.#results = [];
+    this.#transfers = [];
+    try {
+      this.#post({ kind: 'allstop:results', results }, transfers);
+    } catch {
+      for (const result of results) this.#postOne(result);
+    }
+  }
+
+  /** If the result cannot be cloned, the function has failed with that error. */
+  #postOne(result: SentResult): void {
+    const [id, , value, us] = result;
+    try {
+      this.#post({ kind: 'allstop:results', results: [result] }, transferListOf([value]));
+    } catch (error) {
+      const record = encode(refusedResult(error, value, structuredClone)).bytes;
+      this.#post({ kind: 'allstop:results', results: [[id, STATE.failed, record, us]] });
+    }
+  }
 }
 
 /** The id of an attempt that is no call's: of a resource, of setup and teardown. */
@@ -106,11 +261,10 @@ class Attempt implements CurrentCall {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
       allowManyListeners(this.#controller.signal);
-      const { coordinator } = this.#runner;
+      const stop = this.#runner.coordinator.signal;
       if (this.#reason !== undefined) this.#controller.abort(this.#reason.value);
-      else if (coordinator.signal.aborted) this.#controller.abort(coordinator.signal.reason);
+      else if (stop.aborted) this.#controller.abort(stop.reason);
       else if (!this.#hasEnded) {
-        const stop = coordinator.signal;
         const onStop = (): void => this.abort(stop.reason);
         addAbortListener(stop, onStop);
         this.#unlisten = () => removeAbortListener(stop, onStop);
@@ -266,9 +420,10 @@ export class FunctionRunner {
     this.#shared = new SharedIterators((id, request) =>
       channel.post({ kind: 'allstop:draw', id, request }),
     );
-    const build: ResourceMaker['build'] = (resource) => this.#build(resource);
-    const asCall: ResourceMaker['asCall'] = (body) => this.#asCall(body);
-    this.#resources = new WorkerResources({ build, asCall }, this.#shared);
+    this.#resources = new WorkerResources(
+      { build: (resource) => this.#build(resource), asCall: (body) => this.#asCall(body) },
+      this.#shared,
+    );
     const caller = (): Attempt | undefined => {
       const task = callOfCaller();
       return task instanceof Attempt ? task : undefined;

@@ -14,6 +14,7 @@ import { UnavailableError } from '../../errors/errors.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { nameProcess, threadNameOf } from '../../record/stop-record.ts';
+import type { Movable } from '../../values/to-thread.ts';
 import { packMessage, unpackMessage } from '../../values/value.ts';
 import type { StrategyHost } from '../queue/strategy.ts';
 import {
@@ -24,7 +25,6 @@ import {
   type WorkerSettings,
 } from '../worker/messages.ts';
 import type { ModuleHooks } from '../worker/module.ts';
-import type { Movable } from '../worker/transfer.ts';
 import { writeAllAtExit } from './whole-output.ts';
 
 // Writes what a worker thread has written to stdout and stderr to this thread's own, in the order

@@ -21,7 +21,7 @@ import { now, Timer, turn } from '../../base/timer.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
-import { toThread } from '../../values/to-thread.ts';
+import { type Movable, toThread } from '../../values/to-thread.ts';
 import { packValue, unpackValue } from '../../values/value.ts';
 import type { Call, Work } from '../queue/call.ts';
 import type { Placement } from '../queue/call-lines.ts';
@@ -37,7 +37,6 @@ import {
   STATE,
   type ToWorker,
 } from '../worker/messages.ts';
-import type { Movable } from '../worker/transfer.ts';
 import type { WorkerChannel, WorkerName, WorkerOptions } from './channel.ts';
 import { inOrderOfReturn, isOnlyHere, type Sent, SentCalls, type Taker } from './feeding.ts';
 

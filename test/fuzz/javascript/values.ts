@@ -1,6 +1,6 @@
 /** Arguments and results as bytes: read as a value, or refused by the documented error. */
 
-import { receivedArguments } from '../../../lib/values/packed-arguments.ts';
+import { receivedArguments } from '../../../lib/values/to-thread.ts';
 import { packValue, unpackMessage, unpackValue } from '../../../lib/values/value.ts';
 import { changeSerialized, must, refusal } from './oracle.ts';
 
