@@ -20,8 +20,13 @@ import { freeOf, type InLine, type Placement } from '../../pool/queue/call-lines
 import type { Outcome } from '../../pool/queue/call-queue.ts';
 import type { Cancellation, ClusterHost, RunningCall } from '../../pool/queue/strategy.ts';
 import { argumentError, type Fate, type Resource } from '../../pool/worker/messages.ts';
-import { inOrderOfReturn, type Sent, SentCalls, type Taker } from '../../pool/workers/feeding.ts';
-import { activityOf } from '../../pool/workers/slot-report.ts';
+import {
+  activityOf,
+  inOrderOfReturn,
+  type Sent,
+  SentCalls,
+  type Taker,
+} from '../../pool/workers/feeding.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { passedAsBytes } from '../../values/packed-arguments.ts';
 import { packValue, unpackValue } from '../../values/value.ts';

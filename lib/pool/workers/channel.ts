@@ -1,9 +1,10 @@
 /** Starts a worker thread or process, and carries messages to and from it. */
 
-import type { ChildProcess, ForkOptions } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import type { Writable } from 'node:stream';
 import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
-import { builtin } from '../../base/builtins.ts';
-import { namedMessageOf } from '../../base/thrown-value.ts';
+import { builtin, workerThreads } from '../../base/builtins.ts';
+import { attempt, namedMessageOf } from '../../base/thrown-value.ts';
 import { clearImmediate, setImmediate, Timer, turn } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
@@ -25,7 +26,7 @@ import {
   type WorkerSettings,
 } from '../worker/messages.ts';
 import type { ModuleHooks } from '../worker/module.ts';
-import { writeAllAtExit } from './whole-output.ts';
+import { bytesOf, type Chunk, type Done, isPipe, writeAll } from '../worker/output.ts';
 
 // Writes what a worker thread has written to stdout and stderr to this thread's own, in the order
 // in which it was written, and before anything that the worker has sent later is read.
@@ -106,6 +107,58 @@ function write(
     onWritten();
   });
   stream.off('error', nothing);
+}
+
+// Has the exit of the process, by `process.exit()` for example, write what its stdout and stderr have
+// not written yet: what workers printed, and what the program did. A full pipe takes the rest of a
+// stream only while the event loop runs. (Files and terminals take all at once, and so do pipes on
+// Windows.)
+
+type Outlet = Writable & {
+  /** What waits until the system has taken what was written before. */
+  readonly writableBuffer?: readonly Chunk[];
+  readonly _handle?: { readonly writeQueueSize?: number };
+  [seen]?: true;
+};
+
+/** Other copies of this code, in bundles, see to the same streams. */
+const seen = Symbol.for('allstop.wholeOutput');
+
+/** So long the exit waits for a reader that takes nothing. */
+const PATIENCE_MS = 5_000;
+
+/** Sees to one of the two streams, once. */
+function writeAllAtExit(descriptor: number): void {
+  const stream: Outlet = descriptor === 1 ? process.stdout : process.stderr;
+  if (stream[seen] || !workerThreads().isMainThread) return;
+  stream[seen] = true;
+  if (process.platform === 'win32' || !isPipe(descriptor)) return;
+  const { _write, _writev } = stream;
+  /** What the stream has given to the system, which may have a part of it still. */
+  let given: readonly Chunk[] = [];
+  const taken =
+    (done: Done): Done =>
+    (error) => {
+      given = [];
+      done(error);
+    };
+  stream._write = (chunk: Chunk['chunk'], encoding, done) => {
+    given = [{ chunk, encoding }];
+    Reflect.apply(_write, stream, [chunk, encoding, taken(done)]);
+  };
+  if (typeof _writev === 'function') {
+    stream._writev = (chunks: readonly Chunk[], done) => {
+      given = chunks;
+      Reflect.apply(_writev, stream, [chunks, taken(done)]);
+    };
+  }
+  process.on('exit', () => {
+    const { writableBuffer = [], _handle } = stream;
+    const sent = bytesOf(given);
+    const left = Math.min(_handle?.writeQueueSize ?? 0, sent.length);
+    const rest = Buffer.concat([sent.subarray(sent.length - left), bytesOf(writableBuffer)]);
+    attempt(() => writeAll(descriptor, rest, PATIENCE_MS)); // the reader may have gone
+  });
 }
 
 export type Isolation = 'thread' | 'process';
@@ -330,49 +383,6 @@ function endChildren(): void {
   }
 }
 
-/** Forks a process that has a line, so that it hears stop and cancellations while it computes. */
-function forkWithLine(
-  coordinator: object,
-  start: (stdio: ForkOptions['stdio'], down: number | string) => ChildProcess,
-): { child: ChildProcess; line: number } {
-  const stdio = ['inherit', 'inherit', 'inherit', 'ipc'] as const;
-  return openLine(attachmentOf(coordinator), ({ id, inherited, down }) => {
-    const child = start([...stdio, ...inherited], down(stdio.length));
-    const close = (): void => binding().closeForkLine(id);
-    child.once('exit', close);
-    if (child.pid === undefined) close();
-    return { child, line: id };
-  });
-}
-
-/** @returns the error of a system that has no descriptor or thread left for a line */
-function tryToOpen<T>(start: () => T): T | UnavailableError {
-  try {
-    return start();
-  } catch (error) {
-    if (error instanceof UnavailableError) return error;
-    throw error;
-  }
-}
-
-/** The channel of a process that could not be started now, as if it had died: it is tried again. */
-function notStarted(
-  options: WorkerOptions,
-  listener: ChannelListener,
-  error: Error,
-): WorkerChannel {
-  process.nextTick(() => listener.onGone(error));
-  return {
-    pid: Number.NaN,
-    place: 'no process',
-    threadId: undefined,
-    words: new Int32Array(claimsOf(options)),
-    isShared: false,
-    post: nothing,
-    kill: nothing,
-  };
-}
-
 export function startProcess(
   { coordinator, cancelGraceMs }: StrategyHost,
   options: WorkerOptions,
@@ -382,27 +392,35 @@ export function startProcess(
   const { execArgv = execArgvOfFile(), argv = [], env = process.env } = options;
   const name = `${job}:${index}`;
   const settings = settingsOf(options, { job, index }, coordinator);
+  const fixed = { threadId: undefined, words: new Int32Array(claimsOf(options)), isShared: false };
   refuseSingleExecutable();
   const environment = environmentOfChild(env as NodeJS.ProcessEnv);
-  const forked = tryToOpen(() =>
-    forkWithLine(coordinator, (stdio, down) =>
-      builtin('node:child_process').fork(
-        workerEntry(),
-        [JSON.stringify({ ...settings, down }), ...argv],
-        {
-          serialization: 'advanced',
-          execArgv: [...execArgv],
-          env: environment,
-          stdio,
-        },
-      ),
-    ),
-  );
-  if (forked instanceof UnavailableError) {
-    const error = goneError(`Worker ${name}`, 'could not be started', forked, {});
-    return notStarted(options, listener, error);
+  let line = 0;
+  let child: ChildProcess;
+  try {
+    // It has a line, so that it hears stop and cancellations while it computes.
+    child = openLine(attachmentOf(coordinator), ({ id, inherited, down }) => {
+      const stdio = ['inherit', 'inherit', 'inherit', 'ipc'] as const;
+      const started = JSON.stringify({ ...settings, down: down(stdio.length) });
+      const forked = builtin('node:child_process').fork(workerEntry(), [started, ...argv], {
+        serialization: 'advanced',
+        execArgv: [...execArgv],
+        env: environment,
+        stdio: [...stdio, ...inherited],
+      });
+      const close = (): void => binding().closeForkLine(id);
+      forked.once('exit', close);
+      if (forked.pid === undefined) close();
+      line = id;
+      return forked;
+    });
+  } catch (error) {
+    if (!(error instanceof UnavailableError)) throw error;
+    // The system has no descriptor or thread left for a line: as if it had died, it is tried again.
+    const gone = goneError(`Worker ${name}`, 'could not be started', error, {});
+    process.nextTick(() => listener.onGone(gone));
+    return { ...fixed, pid: Number.NaN, place: 'no process', post: nothing, kill: nothing };
   }
-  const { child, line } = forked;
   if (child.pid !== undefined) nameProcess(child.pid, name);
   if (children.size === 0) process.on('exit', endChildren);
   children.set(child, { isIdle: () => listener.isIdle(), graceMs: cancelGraceMs });
@@ -453,11 +471,9 @@ export function startProcess(
   child.unref(); // the pool holds the event loop while it is needed
   child.channel?.unref?.(); // Bun's channel has no such method
   return {
+    ...fixed,
     pid: child.pid ?? Number.NaN,
     place: `process ${child.pid}`,
-    threadId: undefined,
-    words: new Int32Array(claimsOf(options)),
-    isShared: false,
     // packMessage throws here for a value that cannot be cloned. A failed send is ignored: the
     // child is gone, and its 'exit' says so.
     post(message) {

@@ -1,8 +1,10 @@
 /** Gives queued calls to a worker or node, and knows what it has and how long functions take. */
 
+import { duration } from '../../coordinator/words.ts';
 import type { Call, Work } from '../queue/call.ts';
 import type { Runner } from '../queue/call-lines.ts';
 import type { QueuedCalls } from '../queue/call-queue.ts';
+import type { RunningCall } from '../queue/strategy.ts';
 import type { Fate } from '../worker/messages.ts';
 
 /** Added to each measured time for the cost of sending a call, so that no function takes 0. */
@@ -155,4 +157,18 @@ export function inOrderOfReturn<S extends Sent>(
   const goesLast = ({ call, fate }: (typeof lost)[number]): boolean =>
     fate === 'running' || call.isSuspect;
   return [...lost.filter((each) => !goesLast(each)), ...lost.filter(goesLast).toReversed()];
+}
+
+/**
+ * What the worker runs, and for how long, for `explain()`; '' if it is idle.
+ *
+ * @param sent - the number of calls that were sent to it and have not ended
+ */
+export function activityOf(calls: readonly RunningCall[], sent: number): string {
+  const running = calls.map(
+    ({ name, startedAt }) => `'${name}' for ${duration(Date.now() - startedAt.getTime())}`,
+  );
+  const more = sent - calls.length;
+  if (running.length === 0) return '';
+  return `: runs ${running.join(', ')}${more === 0 ? '' : `, ${more} more sent`}`;
 }

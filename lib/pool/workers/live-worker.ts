@@ -12,8 +12,21 @@
  *    calls run again. A second attempt announces its result, so that it is known which
  *    function has failed if that result cannot be read.
  * 4. A suspect (`Call.isSuspect`) is alone in `#sent`.
- * 5. A thread that runs nothing and does not begin what it was sent is asked (`Silence`). Until it
- *    answers it takes nothing more; if it does not answer in time, it is ended.
+ *
+ * Whether a worker thread answers. A function that has ended may leave its thread busy, with a timer
+ * that computes for ever, for example: such a thread begins nothing that it is sent.
+ *
+ * 5. The worker is asked only while it runs nothing: a function may compute as long as it likes.
+ *    It is asked if it has not begun in time what it was sent, and if a call was recalled that it
+ *    had not begun. A call that was not begun in time gets more time with the next worker
+ *    (`allowLonger`): a thread reads large arguments that are values before it begins their call,
+ *    and with the same time the call would go back for ever.
+ * 6. From the question to the answer (`#grace`) the worker is sent no call. At most one question
+ *    is on its way, so that an answer is always the answer to the last question.
+ * 7. A worker that has not answered within the grace period, and runs nothing then, is ended. Nothing
+ *    is lost with it but what functions that have ended have left there.
+ * 8. While `#late` waits, nobody has to call `watch` again: a worker that is sent calls all the
+ *    time costs one timer in LOOK_MS.
  */
 
 import { messageOf } from '../../base/thrown-value.ts';
@@ -32,6 +45,7 @@ import {
   CANCELLED,
   ENDED,
   type Fate,
+  type FromWorker,
   type SentCall,
   type SentResult,
   STATE,
@@ -40,21 +54,6 @@ import {
 import type { WorkerChannel, WorkerName, WorkerOptions } from './channel.ts';
 import { inOrderOfReturn, isOnlyHere, type Sent, SentCalls, type Taker } from './feeding.ts';
 
-// Whether a worker thread answers. A function that has ended may leave its thread busy, with a
-// timer that computes for ever, for example: such a thread begins nothing that it is sent.
-//
-// 1. The worker is asked only while it runs nothing: a function may compute as long as it likes.
-//    It is asked if it has not begun in time what it was sent, and if a call was recalled that it
-//    had not begun. A call that was not begun in time gets more time with the next worker
-//    (`allowLonger`): a thread reads large arguments that are values before it begins their call,
-//    and with the same time the call would go back for ever.
-// 2. From the question to the answer (`isAsked`) the worker is sent no call. At most one question
-//    is on its way, so that an answer is always the answer to the last question.
-// 3. A worker that has not answered within the grace period, and runs nothing then, is ended. Nothing
-//    is lost with it but what functions that have ended have left there.
-// 4. While `#late` waits, nobody has to call `watch` again: a worker that is sent calls all the
-//    time costs one timer in LOOK_MS.
-
 const LOOK_MS = 100;
 /**
  * The least time for an answer, also if `cancelGraceMs` is shorter: the worker has done no wrong, and
@@ -62,88 +61,11 @@ const LOOK_MS = 100;
  */
 const LEAST_GRACE_MS = 5_000;
 
-interface AskedWorker {
-  /** Whether the worker may be running a function. */
-  isAtWork(): boolean;
-  /** When (Date.now()) it has to have begun the oldest call that it has not begun. */
-  beginsBy(): number | undefined;
-  /** Sends the question. */
-  ask(): void;
-  /** The worker runs nothing, was asked, and has not begun in time what it was sent. */
-  onLate(): void;
-  /** The worker runs nothing, and has not answered within `graceMs`. */
-  onNoAnswer(graceMs: number): void;
-}
-
 /** Why a worker that does not answer is ended. `last`: the function that ended there last. */
 function noAnswer({ job, index }: WorkerName, graceMs: number, last?: string): Error {
   const text = `Worker ${job}:${index} runs no function and did not answer within ${graceMs} ms`;
   const why = last === undefined ? '' : `: '${last}', which has ended, may have left it busy`;
   return new UnavailableError(text + why);
-}
-
-class Silence {
-  readonly #worker: AskedWorker;
-  readonly #graceMs: number;
-  #late: Timer | undefined;
-  /** Set while the worker is asked. */
-  #grace: Timer | undefined;
-
-  constructor(cancelGraceMs: number, worker: AskedWorker) {
-    this.#graceMs = Math.max(cancelGraceMs, LEAST_GRACE_MS);
-    this.#worker = worker;
-  }
-
-  get isAsked(): boolean {
-    return this.#grace !== undefined;
-  }
-
-  /** To be called when the worker was sent calls, or has ended a function before others. */
-  watch(): void {
-    if (this.#late !== undefined || this.isAsked) return;
-    this.#late = new Timer(LOOK_MS, () => {
-      this.#late = undefined;
-      this.#look();
-    }).unref();
-  }
-
-  #look(): void {
-    const limit = this.#worker.beginsBy();
-    if (limit === undefined || this.isAsked || this.#worker.isAtWork()) return;
-    if (Date.now() < limit) {
-      this.watch();
-      return;
-    }
-    this.ask();
-    this.#worker.onLate();
-  }
-
-  /** Asks the worker, unless it is asked already, or at work. */
-  ask(): void {
-    if (this.isAsked || this.#worker.isAtWork()) return;
-    this.#worker.ask();
-    this.#await();
-  }
-
-  #await(): void {
-    const grace = new Timer(this.#graceMs, () => {
-      // If this thread was busy itself, the answer may have come, and not been read.
-      void turn().then(() => {
-        if (this.#grace !== grace) return;
-        if (this.#worker.isAtWork()) this.#await();
-        else this.#worker.onNoAnswer(this.#graceMs);
-      });
-    }).unref();
-    this.#grace = grace;
-  }
-
-  /** The worker has answered, or is gone. */
-  end(): void {
-    this.#late?.clear();
-    this.#late = undefined;
-    this.#grace?.clear();
-    this.#grace = undefined;
-  }
 }
 
 type SentToWorker = Sent & {
@@ -158,6 +80,8 @@ type SentToWorker = Sent & {
 
 /** What the worker's slot knows and does. */
 export interface Keeper {
+  readonly index: number;
+  readonly name: WorkerName;
   /** Whether the worker takes calls: it is ready. */
   readonly isReady: boolean;
   /** The worker can take more calls than before. */
@@ -175,14 +99,19 @@ export class LiveWorker implements Taker {
   readonly #host: StrategyHost;
   readonly #keeper: Keeper;
   readonly index: number;
+  /** How long it may take to answer. */
+  readonly #graceMs: number;
   /** How many functions it may run. */
   readonly #mostTasks: number;
   /** Whether it runs several functions at once. */
   readonly #runsMany: boolean;
-  readonly #silence: Silence;
   readonly #sent = new SentCalls<SentToWorker>();
   readonly #freeClaims: number[];
   #wasReady = false;
+  /** Set while it has calls that it may not begin in time. */
+  #late: Timer | undefined;
+  /** Set while it is asked. */
+  #grace: Timer | undefined;
   /** What goes with the next message; by its id, what of a call is moved. */
   #calls: SentCall[] = [];
   #transfers = new Map<number, readonly Movable[]>();
@@ -198,34 +127,21 @@ export class LiveWorker implements Taker {
     channel: WorkerChannel,
     host: StrategyHost,
     keeper: Keeper,
-    { index, name, options }: { index: number; name: WorkerName; options: WorkerOptions },
+    { recycle, concurrency = 1 }: WorkerOptions,
   ) {
     this.channel = channel;
     this.#host = host;
     this.#keeper = keeper;
-    this.index = index;
-    this.#mostTasks = options.recycle?.tasks ?? Number.POSITIVE_INFINITY;
-    this.#runsMany = (options.concurrency ?? 1) > 1;
+    this.index = keeper.index;
+    this.#graceMs = Math.max(host.cancelGraceMs, LEAST_GRACE_MS);
+    this.#mostTasks = recycle?.tasks ?? Number.POSITIVE_INFINITY;
+    this.#runsMany = concurrency > 1;
     this.#freeClaims = Array.from(channel.words.keys()).toReversed();
     let tell = (_cause: Error): void => {};
     this.gone = new Promise((resolve) => {
       tell = resolve;
     });
     this.isGone = tell;
-    this.#silence = new Silence(host.cancelGraceMs, {
-      isAtWork: () => !keeper.isReady || this.#withFate('running') !== undefined,
-      beginsBy: () => {
-        const sent = this.#withFate('sent');
-        return sent && sent.sentAt + sent.call.patienceMs;
-      },
-      ask: () => this.post({ kind: 'ping' }),
-      onLate: () => {
-        this.#sent.allowLonger();
-        this.giveBack();
-        keeper.onFree();
-      },
-      onNoAnswer: (graceMs) => keeper.kill(noAnswer(name, graceMs, this.#last.name)),
-    });
   }
 
   post(message: ToWorker): void {
@@ -243,7 +159,7 @@ export class LiveWorker implements Taker {
 
   /** Since when (performance.now()) it is ready and has nothing to do; undefined: it is not. */
   get idleSince(): number | undefined {
-    const isIdle = this.#sent.size === 0 && !this.#silence.isAsked && this.#keeper.isReady;
+    const isIdle = this.#sent.size === 0 && this.#grace === undefined && this.#keeper.isReady;
     return isIdle ? this.#idleSince : undefined;
   }
 
@@ -260,7 +176,7 @@ export class LiveWorker implements Taker {
   mayTake(most: number, aheadUs: number): boolean {
     const { size, expectedUs } = this.#sent;
     const isFresh = this.#ended + size < this.#mostTasks; // else it is replaced
-    if (!isFresh || this.#silence.isAsked || !this.#keeper.isReady) return false;
+    if (!isFresh || this.#grace !== undefined || !this.#keeper.isReady) return false;
     if (size > 0 && this.#sent.first?.call.isSuspect === true) return false; // it is alone here
     if (size < most) return true;
     return this.channel.isShared && this.#freeClaims.length > 0 && expectedUs < aheadUs;
@@ -318,35 +234,73 @@ export class LiveWorker implements Taker {
       const moved = transfers.size === 0 ? [] : [...transfers.values()].flat();
       this.channel.post({ kind: 'run', calls }, moved);
     } catch {
-      const refused = calls.flatMap((call) => this.#postAlone(call, transfers.get(call[0])));
-      for (const { call, error: value } of refused) {
-        this.#host.ended(call, { state: 'failed', value });
+      const refused: { call: Call; value: unknown }[] = [];
+      for (const sent of calls) {
+        const [id] = sent;
+        try {
+          this.channel.post({ kind: 'run', calls: [sent] }, transfers.get(id));
+        } catch (value) {
+          const call = this.#remove(id)?.call;
+          if (call !== undefined) refused.push({ call, value });
+        }
       }
+      for (const { call, value } of refused) this.#host.ended(call, { state: 'failed', value });
     }
     // It is replaced when these have ended: those that wait to be told would wait for ever.
     if (this.#runsMany && this.isSpent) this.post({ kind: 'leave' });
     this.watch();
   }
 
-  /** @returns the call, which is not here any more, if it cannot be sent */
-  #postAlone(call: SentCall, moved?: readonly Movable[]): { call: Call; error: unknown }[] {
-    try {
-      this.channel.post({ kind: 'run', calls: [call] }, moved);
-      return [];
-    } catch (error) {
-      const sent = this.#remove(call[0]);
-      return sent === undefined ? [] : [{ call: sent.call, error }];
-    }
+  /** It has to begin what it has: called when it was sent calls, or has ended a function before others. */
+  watch(): void {
+    if (this.#sent.size === 0 || this.#late !== undefined || this.#grace !== undefined) return;
+    this.#late = new Timer(LOOK_MS, () => {
+      this.#late = undefined;
+      const oldest = this.#withFate('sent');
+      if (oldest === undefined || this.#grace !== undefined || this.#isAtWork) return;
+      if (Date.now() < oldest.sentAt + oldest.call.patienceMs) return this.watch();
+      this.#ask();
+      this.#sent.allowLonger();
+      this.giveBack();
+      this.#keeper.onFree();
+    }).unref();
   }
 
-  /** It has to begin what it has. */
-  watch(): void {
-    if (this.#sent.size > 0) this.#silence.watch();
+  /** Whether it may be running a function. */
+  get #isAtWork(): boolean {
+    return !this.#keeper.isReady || this.#withFate('running') !== undefined;
+  }
+
+  /** Asks the worker, unless it is asked already, or at work. */
+  #ask(): void {
+    if (this.#grace !== undefined || this.#isAtWork) return;
+    this.post({ kind: 'ping' });
+    this.#await();
+  }
+
+  #await(): void {
+    const grace = new Timer(this.#graceMs, () => {
+      // If this thread was busy itself, the answer may have come, and not been read.
+      void turn().then(() => {
+        if (this.#grace !== grace) return;
+        if (this.#isAtWork) this.#await();
+        else this.#keeper.kill(noAnswer(this.#keeper.name, this.#graceMs, this.#last.name));
+      });
+    }).unref();
+    this.#grace = grace;
+  }
+
+  /** The worker has answered, or is gone. */
+  #endSilence(): void {
+    this.#late?.clear();
+    this.#late = undefined;
+    this.#grace?.clear();
+    this.#grace = undefined;
   }
 
   /** It has become ready, or answered. @returns whether it is ready for the first time */
   hasAnswered(): boolean {
-    this.#silence.end();
+    this.#endSilence();
     this.#idleSince = performance.now();
     const isFirst = !this.#wasReady;
     this.#wasReady = true;
@@ -389,16 +343,12 @@ export class LiveWorker implements Taker {
     return name;
   }
 
-  progressed(id: number, values: readonly Uint8Array[]): void {
-    const sent = this.#sent.get({ id });
-    if (sent !== undefined) this.#host.progressed(sent.call, values);
-  }
-
-  /** The function of a call begins. */
-  began(id: number): void {
-    const sent = this.#sent.get({ id });
+  /** The function of a call begins, or has reported values. */
+  heard(message: Extract<FromWorker, { kind: 'allstop:begun' | 'allstop:progress' }>): void {
+    const sent = this.#sent.get(message);
     if (sent === undefined) return;
     const { call } = sent;
+    if (message.kind === 'allstop:progress') return this.#host.progressed(call, message.values);
     const { runTimeoutMs = Number.POSITIVE_INFINITY } = call;
     sent.limit ??= new Timer(runTimeoutMs, () => this.#host.overdue(call));
   }
@@ -406,7 +356,7 @@ export class LiveWorker implements Taker {
   /** @returns whether the call was recalled: it was here, and the worker had not started it */
   recall(call: Call): boolean {
     if (!this.#recall(call)) return false;
-    this.#silence.ask(); // else it would be sent the next call at once, and might not begin that
+    this.#ask(); // else it would be sent the next call at once, and might not begin that
     return true;
   }
 
@@ -466,7 +416,9 @@ export class LiveWorker implements Taker {
   get calls(): RunningCall[] {
     // Of several at once, each began when it was sent.
     const earliest = this.#runsMany ? 0 : this.#last.at;
-    const running = this.#sent.newestFirst().filter((sent) => this.#fateOf(sent) === 'running');
+    const running = this.#sent
+      .newestFirst()
+      .filter((sent) => fateOf(this.channel, sent) === 'running');
     return running.map(({ call, sentAt }) => ({
       name: nameOf(call),
       attempt: call.attempts + 1,
@@ -489,7 +441,7 @@ export class LiveWorker implements Taker {
   ): { call: Call; fate: Fate }[] {
     const mayHaveRead = hadNoMemory && this.#withFate('running') === undefined;
     const lost = inOrderOfReturn(this.#sent, (sent) => {
-      const fate = this.#fateOf(sent);
+      const fate = fateOf(this.channel, sent);
       if (fate === 'sent' && mayHaveRead) {
         return sent.call.isSuspect ? 'running' : 'unread'; // a suspect was alone
       }
@@ -502,22 +454,22 @@ export class LiveWorker implements Taker {
     this.#calls = [];
     this.#transfers.clear();
     for (const { call } of lost) this.#remove(call.id);
-    this.#silence.end();
+    this.#endSilence();
     return lost;
   }
 
   /** The one that was sent first. */
   #withFate(fate: Fate): SentToWorker | undefined {
-    return this.#sent.newestFirst().findLast((sent) => this.#fateOf(sent) === fate);
+    return this.#sent.newestFirst().findLast((sent) => fateOf(this.channel, sent) === fate);
   }
+}
 
-  /** Whether the worker has begun the call, and has ended it. */
-  #fateOf({ call, claim }: SentToWorker): Fate {
-    if (!this.channel.isShared) return 'running';
-    const word = Atomics.load(this.channel.words, claim);
-    if (word === call.id) return 'sent';
-    return word === ENDED ? 'ended' : 'running';
-  }
+/** Whether the worker has begun the call, and has ended it. */
+function fateOf({ isShared, words }: WorkerChannel, { call, claim }: SentToWorker): Fate {
+  if (!isShared) return 'running';
+  const word = Atomics.load(words, claim);
+  if (word === call.id) return 'sent';
+  return word === ENDED ? 'ended' : 'running';
 }
 
 export const nameOf = ({ work }: Call): string => (work as Work).name;

@@ -1,36 +1,43 @@
 /**
- * The slots of a pool, and how many: as many as `resize` says; or between `min` and `max`, more while
- * calls wait, fewer when workers are idle.
- *
- * 1. A slot in `#leaving` ends its worker when that runs nothing, and is then removed. Until then
- *    it keeps its index. If more workers are wanted meanwhile, the slot stays, and its worker is
- *    replaced.
- * 2. By `resize` the slots with the highest indexes leave: those of the others stay 0, 1, 2, …
- * 3. At most one timer runs: it is set when a worker is idle, and looks again when that worker may
- *    have been idle for long enough. It does not keep the program alive.
+ * The slots of a pool: how many there are, which of them start now, and which worker gets which call.
  */
 
 import { codeOf, fieldOf, messageOf } from '../../base/thrown-value.ts';
-import { Timer } from '../../base/timer.ts';
+import { setImmediate, soon, Timer } from '../../base/timer.ts';
 import { counted, duration } from '../../coordinator/words.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import type { Call } from '../queue/call.ts';
+import type { Runner } from '../queue/call-lines.ts';
 import type { QueuedCalls } from '../queue/call-queue.ts';
+import type { StrategyHost } from '../queue/strategy.ts';
+import { coalesced, Feeding } from './feeding.ts';
+import type { LiveWorker } from './live-worker.ts';
 import type { WorkerSlot } from './worker-slot.ts';
+
+// How many slots: as many as `resize` says; or between `min` and `max`, more while calls wait, fewer
+// when workers are idle.
+//
+// 1. A slot in `#leaving` ends its worker when that runs nothing, and is then removed. Until then
+//    it keeps its index. If more workers are wanted meanwhile, the slot stays, and its worker is
+//    replaced.
+// 2. By `resize` the slots with the highest indexes leave: those of the others stay 0, 1, 2, …
+// 3. At most one timer runs: it is set when a worker is idle, and looks again when that worker may
+//    have been idle for long enough. It does not keep the program alive.
 
 /** Limits of a pool whose size follows its work. */
 export type Elastic = { readonly min: number; readonly max: number; readonly idleMs: number };
 
-export interface SlotsListener {
+type SlotsSettings = {
   /** 'pool' or 'cluster'. */
   readonly poolName: string;
+  /** Undefined: the size is fixed. */
+  readonly elastic: Elastic | undefined;
+  readonly starts: StartLine;
   /** @returns a slot, which has no worker */
   make(index: number): WorkerSlot;
-  /** A slot was added: its worker is to be started. */
-  added(slot: WorkerSlot): void;
   /** A slot without a worker was removed. */
   removed(slot: WorkerSlot): void;
-}
+};
 
 /** A call of `resize` that has not come to its end. */
 type Resize = {
@@ -43,18 +50,18 @@ type Resize = {
 };
 
 export class Slots {
-  readonly #pool: SlotsListener;
+  readonly #pool: SlotsSettings;
   /** By index. */
   #all: readonly WorkerSlot[] = [];
   readonly #leaving = new Set<WorkerSlot>();
   #resizes: Resize[] = [];
-  /** Undefined: the size is fixed. */
+  /** From `resize` on undefined. */
   #elastic: Elastic | undefined;
   #idle: Timer | undefined;
 
-  constructor(pool: SlotsListener, elastic: Elastic | undefined) {
+  constructor(pool: SlotsSettings) {
     this.#pool = pool;
-    this.#elastic = elastic;
+    this.#elastic = pool.elastic;
   }
 
   get all(): readonly WorkerSlot[] {
@@ -72,17 +79,14 @@ export class Slots {
     while (used.has(free)) free += 1;
     const slot = this.#pool.make(index ?? free);
     this.#all = [...this.#all, slot].toSorted((one, other) => one.index - other.index);
-    this.#pool.added(slot);
+    this.#pool.starts.enter(slot);
   }
 
-  /** Whether there is a worker with this index, or may be one. */
-  mayHave(index: number): boolean {
-    return this.#elastic === undefined ? this.#stays(index) : index < this.#elastic.max;
-  }
-
-  /** How many workers there are, or may be, for messages. */
-  get text(): string {
-    return `the ${this.#pool.poolName} has ${counted(this.#elastic?.max ?? this.staying.length, 'worker')}`;
+  /** @returns why there is no worker with this index, and never will be */
+  whyNowhere(index: number): string | undefined {
+    const max = this.#elastic?.max;
+    if (max === undefined ? this.#stays(index) : index < max) return undefined;
+    return `the ${this.#pool.poolName} has ${counted(max ?? this.staying.length, 'worker')}`;
   }
 
   /** Whether calls are placed on a worker that is not there, and may be added. */
@@ -214,6 +218,7 @@ export class Slots {
   /** Removes a slot that has no worker any more. */
   remove(slot: WorkerSlot): void {
     this.#all = this.#all.filter((each) => each !== slot);
+    this.#pool.starts.leave(slot);
     this.#pool.removed(slot);
     this.#leaving.delete(slot);
     this.check();
@@ -232,12 +237,6 @@ export class Slots {
 // Whether calls may wait for a worker of this machine. They may while one is ready, and for a while
 // after a start has failed: starting goes on, and a shortage may pass.
 
-/** 'failing' since the first start that has failed while no worker was ready. */
-type State =
-  | { readonly kind: 'available' }
-  | { readonly kind: 'failing'; readonly cause: Error; readonly timer: Timer }
-  | { readonly kind: 'unavailable'; readonly error: UnavailableError };
-
 /** Of a system that has no more threads, processes, memory or descriptors now. */
 const SHORTAGES = new Set<unknown>([
   'ERR_WORKER_INIT_FAILED',
@@ -253,10 +252,12 @@ export function isShortage(error: unknown): boolean {
   return SHORTAGES.has(codeOf(error)) || (cause !== undefined && isShortage(cause));
 }
 
-export class Availability {
+class Availability {
   readonly #afterMs: number;
   readonly #onUnavailable: () => void;
-  #state: State = { kind: 'available' };
+  /** From the first start that has failed while no worker was ready, until one is. */
+  #failing: { cause: Error; readonly timer: Timer } | undefined;
+  #error: UnavailableError | undefined;
 
   constructor(afterMs: number, onUnavailable: () => void) {
     this.#afterMs = afterMs;
@@ -265,39 +266,226 @@ export class Availability {
 
   /** With what calls are rejected now. */
   get error(): UnavailableError | undefined {
-    return this.#state.kind === 'unavailable' ? this.#state.error : undefined;
+    return this.#error;
   }
 
   workerIsReady(): void {
     this.close();
-    this.#state = { kind: 'available' };
+    this.#failing = undefined;
+    this.#error = undefined;
   }
 
   /** A worker could not be started, and none is ready. */
   startHasFailed(cause: Error): void {
-    const state = this.#state;
-    if (state.kind === 'unavailable')
-      this.#state = { kind: 'unavailable', error: this.#because(cause) };
-    else if (state.kind === 'failing') this.#state = { ...state, cause };
+    if (this.#error !== undefined) this.#error = this.#because(cause);
+    else if (this.#failing !== undefined) this.#failing.cause = cause;
     else {
-      const timer = new Timer(this.#afterMs, () => this.#isOver()).unref();
-      this.#state = { kind: 'failing', cause, timer };
+      const timer = new Timer(this.#afterMs, () => {
+        this.#error = this.#because(failing.cause);
+        this.#onUnavailable();
+      }).unref();
+      const failing = { cause, timer };
+      this.#failing = failing;
     }
   }
 
   /** Nothing is started any more. */
   close(): void {
-    if (this.#state.kind === 'failing') this.#state.timer.clear();
-  }
-
-  #isOver(): void {
-    if (this.#state.kind !== 'failing') return;
-    this.#state = { kind: 'unavailable', error: this.#because(this.#state.cause) };
-    this.#onUnavailable();
+    this.#failing?.timer.clear();
   }
 
   #because(cause: Error): UnavailableError {
     const text = `No worker has been ready for ${duration(this.#afterMs)}. Last: ${messageOf(cause)}`;
     return new UnavailableError(text, { cause });
+  }
+}
+
+// Starts workers a few at a time: hundreds of threads that start at once leave this process's main
+// thread no processor, and it has to answer others meanwhile.
+
+/** A worker that has not started after this time lets the next one start: its module may wait. */
+const PATIENCE_MS = 1_000;
+
+export class StartLine {
+  #most: number;
+  readonly #start: (slot: WorkerSlot) => void;
+  readonly #starting = new Map<WorkerSlot, Timer>();
+  readonly #waiting = new Set<WorkerSlot>();
+  /** Those that enter later. */
+  readonly #delayed = new Map<WorkerSlot, Timer>();
+
+  /** `most`: how many may start at the same time. */
+  constructor(most: number, start: (slot: WorkerSlot) => void) {
+    this.#most = most;
+    this.#start = start;
+  }
+
+  /** Calls `start` for the slot, now or when it is its turn. */
+  enter(slot: WorkerSlot): void {
+    this.#waiting.add(slot);
+    this.#advance();
+  }
+
+  /** Enters the slot after `ms` milliseconds, unless it leaves before. */
+  enterLater(slot: WorkerSlot, ms: number): void {
+    const timer = new Timer(ms, () => {
+      this.#delayed.delete(slot);
+      this.enter(slot);
+    });
+    this.#delayed.set(slot, timer);
+  }
+
+  /** The slot has started, or failed to. */
+  left(slot: WorkerSlot): void {
+    const timer = this.#starting.get(slot);
+    if (timer === undefined) return;
+    timer.clear();
+    this.#starting.delete(slot);
+    this.#advance();
+  }
+
+  /** The slot is not started any more, if it has not been. */
+  leave(slot: WorkerSlot): void {
+    this.#delayed.get(slot)?.clear();
+    this.#delayed.delete(slot);
+    this.#waiting.delete(slot);
+    this.left(slot);
+  }
+
+  /** Starts nothing any more. */
+  close(): void {
+    this.#most = 0;
+    this.#waiting.clear();
+    for (const timers of [this.#starting, this.#delayed]) {
+      for (const timer of timers.values()) timer.clear();
+      timers.clear();
+    }
+  }
+
+  #advance(): void {
+    for (const slot of this.#waiting) {
+      if (this.#starting.size >= this.#most) return;
+      this.#waiting.delete(slot);
+      // Without a limit nobody waits for the slot, and a timer would keep the program alive.
+      if (this.#most !== Number.POSITIVE_INFINITY) {
+        this.#starting.set(slot, new Timer(PATIENCE_MS, () => this.left(slot)));
+      }
+      this.#start(slot);
+    }
+  }
+}
+
+// Which worker gets which call.
+//
+// A call goes to an idle worker. When functions are so short that sending them takes longer
+// than running them, a worker thread is sent several in advance, as one message, up to
+// WORKER_AHEAD_US. Calls that it has not started are recalled when another worker is idle.
+
+/** A worker is sent calls in advance until they are expected to take this long. */
+const WORKER_AHEAD_US = 1_000;
+
+export class Dispatcher {
+  readonly #host: StrategyHost;
+  readonly #slots: Slots;
+  /** Whether calls may wait for a worker. */
+  readonly availability: Availability;
+  /** How many asynchronous functions run at once on one worker. */
+  readonly #concurrency: number;
+  readonly feeding: Feeding;
+  /** Feeds the idle workers in a microtask: `take` may give something. */
+  readonly wake: () => void = coalesced(soon, () => this.#feedIdle());
+  readonly #feedAllSoon: () => void = coalesced(setImmediate, () => this.feedAll());
+
+  constructor(host: StrategyHost, slots: Slots, concurrency: number, unavailableAfterMs: number) {
+    this.#host = host;
+    this.#slots = slots;
+    this.#concurrency = concurrency;
+    this.availability = new Availability(unavailableAfterMs, () => this.feedAll());
+    // Nothing is sent after a function that was never measured.
+    this.feeding = new Feeding(host.queue, WORKER_AHEAD_US, this.wake);
+  }
+
+  /**
+   * Feeds idle workers at once, and busy ones in a moment, when more may be queued for one message.
+   */
+  #feedIdle(): void {
+    if (this.#refuseAll()) return;
+    const slots = this.#slots.all;
+    let hasWork = this.#host.queue.queued > 0;
+    for (const { worker } of slots) {
+      if (!(hasWork || this.#host.queue.line.hasPlaced)) break;
+      if (worker?.idleSince === undefined) continue;
+      hasWork = this.#feed(worker, 1) && hasWork;
+      worker.flush();
+    }
+    // One worker may have been sent the whole queue, and its functions may run longer than
+    // expected.
+    if (hasWork || this.#slots.lacks(this.#host.queue.line) || this.#isUneven())
+      this.#feedAllSoon();
+  }
+
+  /** Feeds all workers. */
+  feedAll(): void {
+    if (this.#refuseAll()) return;
+    const slots = this.#slots.all;
+    const { queue } = this.#host;
+    let hasWork = queue.queued > 0;
+    if (hasWork) {
+      // Each worker gets one function before any gets a second.
+      for (let most = 1; most <= this.#concurrency; most++) {
+        for (const { worker } of slots) {
+          if (!(hasWork || queue.line.hasPlaced)) break;
+          if (worker !== undefined) hasWork = this.#feed(worker, most) && hasWork;
+        }
+      }
+      for (const { worker } of slots) worker?.flush();
+    }
+    if (!hasWork) this.#rebalance();
+    this.#slots.follow(queue, hasWork, this.#concurrency);
+  }
+
+  /** @returns false if no call is queued any more that the worker may run */
+  #feed(worker: LiveWorker, most: number): boolean {
+    const mayTake = (): boolean => worker.mayTake(most, WORKER_AHEAD_US);
+    return this.feeding.feed(worker, mayTake) !== 'no-work';
+  }
+
+  /** @returns whether no worker can be started: then every queued call fails */
+  #refuseAll(): boolean {
+    const { error } = this.availability;
+    if (error === undefined) return false;
+    const all: Runner = { canRun: () => true }; // also those of a worker that would be added
+    for (;;) {
+      const call = this.#host.queue.take(all);
+      if (call === undefined) return true;
+      this.#host.ended(call, { state: 'failed', value: error });
+    }
+  }
+
+  /** The worker that has most calls, of those that have more than one. */
+  get #fullest(): LiveWorker | undefined {
+    let fullest: LiveWorker | undefined;
+    for (const { worker } of this.#slots.all) {
+      if (worker !== undefined && worker.running > (fullest?.running ?? 1)) fullest = worker;
+    }
+    return fullest;
+  }
+
+  #isUneven(): boolean {
+    if (this.#fullest === undefined) return false;
+    return this.#slots.all.some(({ worker }) => worker?.idleSince !== undefined);
+  }
+
+  /** A worker that is idle gets half of what the fullest worker has not started. */
+  #rebalance(): void {
+    let fullest = this.#fullest;
+    for (const { worker } of this.#slots.all) {
+      if (fullest === undefined) return;
+      if (worker?.idleSince === undefined) continue;
+      if (fullest.giveBack(Math.ceil((fullest.running - 1) / 2)) === 0) return;
+      this.#feed(worker, 1);
+      worker.flush();
+      fullest = this.#fullest;
+    }
   }
 }

@@ -1,6 +1,5 @@
 /** The workers on this machine: starts them, and replaces those that die. */
 
-import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { StopArbiter } from '../../coordinator/stop-relay.ts';
 import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
@@ -18,102 +17,20 @@ import type { Call } from '../queue/call.ts';
 import type { Placement } from '../queue/call-lines.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import type { WorkerResource } from '../worker/messages.ts';
-import { importError } from '../worker/module.ts';
 import type { Definition } from '../worker/variables.ts';
-import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
-import { Dispatcher } from './dispatcher.ts';
-import { Availability, type Elastic, isShortage, Slots } from './slots.ts';
-import { type Death, WorkerSlot } from './worker-slot.ts';
-
-// Starts workers a few at a time: hundreds of threads that start at once leave this process's main
-// thread no processor, and it has to answer others meanwhile.
-
-/** A worker that has not started after this time lets the next one start: its module may wait. */
-const PATIENCE_MS = 1_000;
-
-class StartLine<S> {
-  readonly #most: number;
-  readonly #start: (slot: S) => void;
-  readonly #starting = new Map<S, Timer>();
-  readonly #waiting = new Set<S>();
-  /** Those that enter later. */
-  readonly #delayed = new Map<S, Timer>();
-  #isClosed = false;
-
-  /** `most`: how many may start at the same time. */
-  constructor(most: number, start: (slot: S) => void) {
-    this.#most = most;
-    this.#start = start;
-  }
-
-  /** Calls `start` for the slot, now or when it is its turn. */
-  enter(slot: S): void {
-    this.#waiting.add(slot);
-    this.#advance();
-  }
-
-  /** Enters the slot after `ms` milliseconds, unless it leaves before. */
-  enterLater(slot: S, ms: number): void {
-    const timer = new Timer(ms, () => {
-      this.#delayed.delete(slot);
-      this.enter(slot);
-    });
-    this.#delayed.set(slot, timer);
-  }
-
-  /** The slot has started, or failed to. */
-  left(slot: S): void {
-    const timer = this.#starting.get(slot);
-    if (timer === undefined) return;
-    timer.clear();
-    this.#starting.delete(slot);
-    this.#advance();
-  }
-
-  /** The slot is not started any more, if it has not been. */
-  leave(slot: S): void {
-    this.#delayed.get(slot)?.clear();
-    this.#delayed.delete(slot);
-    this.#waiting.delete(slot);
-    this.left(slot);
-  }
-
-  /** Starts nothing any more. */
-  close(): void {
-    this.#isClosed = true;
-    this.#waiting.clear();
-    for (const timers of [this.#starting, this.#delayed]) {
-      for (const timer of timers.values()) timer.clear();
-      timers.clear();
-    }
-  }
-
-  #advance(): void {
-    for (const slot of this.#waiting) {
-      if (this.#isClosed || this.#starting.size >= this.#most) return;
-      this.#waiting.delete(slot);
-      // Without a limit nobody waits for the slot, and a timer would keep the program alive.
-      if (this.#most !== Number.POSITIVE_INFINITY) {
-        this.#starting.set(slot, new Timer(PATIENCE_MS, () => this.left(slot)));
-      }
-      this.#start(slot);
-    }
-  }
-}
+import { Dispatcher, type Elastic, isShortage, Slots, StartLine } from './slots.ts';
+import { type Death, type SlotSettings, WorkerSlot } from './worker-slot.ts';
 
 /** A pool of which no worker was ever ready fails after this number of deaths per worker. */
 const MAX_STARTS = 10;
 const FIRST_RESTART_DELAY_MS = 50;
 const LONGEST_RESTART_DELAY_MS = 2_000;
 
-export type PoolSettings = WorkerOptions & {
+export type PoolSettings = SlotSettings & {
   /** The number of workers at first. */
   workers: number;
   /** Undefined: the number of workers stays `workers`, until `resize`. */
   elastic?: Elastic | undefined;
-  isolation: Isolation;
-  /** Set on a NATS node, where all workers are one task. Undefined: each worker is its own task. */
-  task?: WorkerName;
   /** How many workers may start at the same time (no limit). */
   startTogether?: number;
   /** Asked before a worker starts, and when it has imported the module: it must have no other. */
@@ -138,8 +55,7 @@ export class WorkerPool implements Engine {
   readonly #concurrency: number;
   readonly #slots: Slots;
   readonly #dispatcher: Dispatcher;
-  readonly #availability: Availability;
-  readonly #starts: StartLine<WorkerSlot>;
+  readonly #starts: StartLine;
   /** Slots that were removed, with threads that cannot be ended. */
   readonly #departed: WorkerSlot[] = [];
   /** The restarts of slots that were removed. */
@@ -160,25 +76,26 @@ export class WorkerPool implements Engine {
 
   constructor(host: StrategyHost, settings: PoolSettings) {
     const { workers, isolation, startTogether = Number.POSITIVE_INFINITY } = settings;
-    const { unavailableAfterMs = Number.POSITIVE_INFINITY } = settings;
     this.#settings = settings;
     this.#concurrency = settings.concurrency ?? 1;
     this.#host = host;
     this.#starts = new StartLine(startTogether, (slot) => {
       if (!this.#host.coordinator.shouldStop()) this.#start(slot);
     });
-    this.#availability = new Availability(unavailableAfterMs, () => this.#dispatcher.feedAll());
     this.sharesMemory = isolation === 'thread';
-    this.#slots = new Slots(
-      {
-        poolName: host.coordinator.name,
-        make: (index) => this.#makeSlot(index),
-        added: (slot) => this.#starts.enter(slot),
-        removed: (slot) => this.#forgetSlot(slot),
+    this.#slots = new Slots({
+      poolName: host.coordinator.name,
+      elastic: settings.elastic,
+      starts: this.#starts,
+      make: (index) => this.#makeSlot(index),
+      removed: (slot) => {
+        this.#pastRestarts += slot.info.restarts;
+        if (slot.stuck.size > 0) this.#departed.push(slot);
+        host.changed();
       },
-      settings.elastic,
-    );
-    this.#dispatcher = new Dispatcher(host, this.#slots, this.#availability, this.#concurrency);
+    });
+    const { unavailableAfterMs = Number.POSITIVE_INFINITY } = settings;
+    this.#dispatcher = new Dispatcher(host, this.#slots, this.#concurrency, unavailableAfterMs);
     for (let index = 0; index < workers; index++) this.#slots.add();
     if (isolation === 'process') {
       this.#stops = new StopArbiter(host.coordinator, (stop) => {
@@ -196,43 +113,32 @@ export class WorkerPool implements Engine {
   }
 
   #makeSlot(index: number): WorkerSlot {
-    const { isolation, task, elastic: _, ...options } = this.#settings;
     const host = this.#host;
-    return new WorkerSlot({ index, name: task, isolation, options }, host, {
+    return new WorkerSlot(index, this.#settings, host, {
       onFree: () => this.#dispatcher.feedAll(),
       onReady: (slot, isFirst) => {
         this.#failedStarts = undefined;
-        this.#availability.workerIsReady();
+        this.#dispatcher.availability.workerIsReady();
         if (isFirst) host.tell('workerStarted', slot.info);
         this.#slots.check();
       },
-      onStuck: (info) => host.tell('workerStuck', info),
       onLoaded: (slot, names) => {
         this.#functions = names;
         this.#starts.left(slot);
         if (this.#isLeaving) slot.leave();
         if (this.#lacksModule) slot.kill(new UnavailableError('The module file has changed'));
       },
-      onImportFailed: (slot, error, isWhole) => {
-        const whole =
-          isWhole && error instanceof Error ? error : importError(options.module, error);
-        if (this.#failedStarts === undefined) slot.kill(whole);
-        else this.#fail(whole);
+      onImportFailed: (slot, error) => {
+        if (this.#failedStarts === undefined) slot.kill(error);
+        else this.#fail(error);
       },
       onGone: (slot, death) => {
         this.#starts.left(slot);
         this.#onGone(slot, death);
       },
       onStop: (stop) => this.#stops?.hear(stop),
-      onResult: (name, us) => this.#dispatcher.measure(name, us),
+      onResult: (name, us) => this.#dispatcher.feeding.measure(name, us),
     });
-  }
-
-  #forgetSlot(slot: WorkerSlot): void {
-    this.#starts.leave(slot);
-    this.#pastRestarts += slot.info.restarts;
-    if (slot.stuck.size > 0) this.#departed.push(slot);
-    this.#host.changed();
   }
 
   // ---------------------------------------------------------------- what the rules and users call
@@ -272,8 +178,8 @@ export class WorkerPool implements Engine {
   }
 
   whyNowhere({ worker, resources }: Placement): string | undefined {
-    if (worker !== undefined && !this.#slots.mayHave(worker)) return this.#slots.text;
-    if (resources === undefined) return undefined;
+    const why = worker === undefined ? undefined : this.#slots.whyNowhere(worker);
+    if (why !== undefined || resources === undefined) return why;
     return 'workers of this machine have no resources; `allstop worker --resources` gives them';
   }
 
@@ -382,7 +288,7 @@ export class WorkerPool implements Engine {
     if (!wasReady) this.#slots.undo(cause);
     if (!this.#slots.has(slot)) return;
     if (!wasReady && !isCharged) {
-      if (this.capacity === 0) this.#availability.startHasFailed(cause);
+      if (this.capacity === 0) this.#dispatcher.availability.startHasFailed(cause);
     }
     const error = this.#whyGivingUp(slot, cause, isCharged || wasReady);
     if (error !== undefined) return this.#fail(error);
@@ -418,7 +324,7 @@ export class WorkerPool implements Engine {
   }
 
   #startNothing(): void {
-    this.#availability.close();
+    this.#dispatcher.availability.close();
     this.#starts.close();
   }
 }

@@ -15,32 +15,32 @@ import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { duration } from '../../coordinator/words.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
-import { settingUp, type TaskPhase, type TaskReadiness } from '../../errors/phases.ts';
-import { decode } from '../../record/encoded-error.ts';
+import {
+  localRemedy,
+  notMade,
+  settingUp,
+  type TaskPhase,
+  type TaskReadiness,
+} from '../../errors/phases.ts';
+import { decode, encode } from '../../record/encoded-error.ts';
+import { passedAsBytes } from '../../values/packed-arguments.ts';
 import type { Call } from '../queue/call.ts';
-import type { StrategyHost, WorkerInfo } from '../queue/strategy.ts';
+import type { RunningCall, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import type { FromWorker, WorkerResource } from '../worker/messages.ts';
-import { whyNotImported } from '../worker/module.ts';
+import { importError, whyNotImported } from '../worker/module.ts';
 import type { Definition } from '../worker/variables.ts';
 import {
   type Isolation,
   startProcess,
   startThread,
+  type WorkerChannel,
   type WorkerName,
   type WorkerOptions,
 } from './channel.ts';
+import { activityOf } from './feeding.ts';
 import { type Keeper, LiveWorker, nameOf } from './live-worker.ts';
-import { Preparations } from './preparations.ts';
-import { readinessOf, shownWorker } from './slot-report.ts';
 
 // The setup and teardown functions of a worker, as its slot sees them.
-
-/** The setup function of `worker` (JOB:INDEX) has failed, or an export does not exist. */
-function setupError({ job, index }: WorkerName, setup: string | undefined, cause: unknown): Error {
-  const by = setup === undefined ? '' : ` by '${setup}'`;
-  const text = `Worker ${job}:${index} could not be set up${by}: ${namedMessageOf(cause)}`;
-  return new UnavailableError(text, { cause });
-}
 
 /**
  * A worker that runs nothing any more ends: after its teardown function, if it has one, and a process
@@ -88,18 +88,177 @@ class Ending {
   }
 }
 
+/** A worker with what it runs, now and later. `isStuck`: in native code, and it cannot be ended. */
+function shownWorker(
+  label: string,
+  { pid, place, threadId }: WorkerChannel,
+  ran: { readonly calls: readonly RunningCall[]; readonly running: number },
+  isStuck = false,
+): ShownWorker {
+  const name = `${label} (${place})`;
+  const who = isStuck ? `${name}, which is stuck in native code,` : name;
+  return {
+    describe() {
+      const activity = activityOf(ran.calls, ran.running);
+      return `${name}${activity}${isStuck ? '; it is stuck in native code' : ''}`;
+    },
+    busy: () =>
+      ran.calls.map((call) => ({
+        text: `${who} runs '${call.name}'`,
+        startedAt: call.startedAt,
+        pid,
+        threadId,
+      })),
+  };
+}
+
+// What the workers of one slot make before they take functions: data sets and their iterators
+// (resources), in the order in which they were defined.
+//
+// 1. A resource of the present worker waits in `#waiting`, is in `#making` from when the worker is
+//    sent it until the worker has made it. Nothing waits while nothing is made.
+// 2. A death while several were made may be the fault of any: it is charged to none, and the next
+//    workers make one at a time until each of these was made. So the next death is charged to the
+//    one that causes it.
+// 3. One that was charged with more than `retries` deaths in a row has failed: the next workers
+//    are sent its error in its place.
+
+class Preparations {
+  readonly #retries: number;
+  #worker: LiveWorker | undefined;
+  readonly #making = new Map<number, WorkerResource>();
+  #waiting: WorkerResource[] = [];
+  /** Deaths that are charged to those that may have caused one, since they were last made. */
+  readonly #deaths = new Map<number, number>();
+  /** The iterators that the worker has made. */
+  readonly #iterators = new Set<number>();
+  /** The encoded errors of those that have failed. */
+  readonly #failed = new Map<number, Uint8Array>();
+
+  constructor(retries: number) {
+    this.#retries = retries;
+  }
+
+  /** A worker was started. */
+  begin(worker: LiveWorker): void {
+    this.#worker = worker;
+  }
+
+  /** Whether the worker takes functions: it has made what it has to make before. */
+  get areOver(): boolean {
+    return this.#making.size === 0;
+  }
+
+  /** Why the worker takes no functions. */
+  get cause(): string | undefined {
+    const first = [...this.#making.values()].find((resource) => this.#isAtWork(resource));
+    return first && notMade(functionOf(first));
+  }
+
+  add(resource: WorkerResource): void {
+    this.#waiting.push(resource);
+    this.#advance();
+  }
+
+  /** Nobody will use the resource any more. */
+  forget(id: number): void {
+    this.#waiting = this.#waiting.filter((resource) => resource.id !== id);
+    this.#iterators.delete(id);
+    this.#failed.delete(id);
+  }
+
+  /** Whether the worker has iterators, which it has to let go before it ends. */
+  get hasIterators(): boolean {
+    return this.#iterators.size > 0;
+  }
+
+  /** The worker has made a resource, or knows that it is impossible. */
+  made(id: number): void {
+    if (this.#making.get(id)?.kind === 'iterator') this.#iterators.add(id);
+    this.#making.delete(id);
+    this.#deaths.delete(id);
+    this.#advance();
+  }
+
+  /**
+   * The worker is gone.
+   *
+   * @param wasEnded - whether its death is no fault of a resource
+   * @returns what may have caused its death
+   */
+  lost(cause: Error, wasEnded: boolean): string | undefined {
+    const suspects = wasEnded
+      ? []
+      : [...this.#making.values()].filter((resource) => this.#isAtWork(resource));
+    for (const suspect of suspects) this.#charge(suspect, suspects.length === 1 ? 1 : 0, cause);
+    this.#making.clear();
+    this.#iterators.clear();
+    this.#waiting = [];
+    return suspects[0] && functionOf(suspects[0]);
+  }
+
+  /** Whether the worker may be running a function of the module for a resource in `#making`. */
+  #isAtWork(resource: WorkerResource): boolean {
+    if (this.#failed.has(resource.id)) return false;
+    if (resource.kind === 'iterator') return !this.#making.has(resource.dataset);
+    return resource.kind === 'dataset';
+  }
+
+  #advance(): void {
+    while (this.#making.size === 0 || this.#deaths.size === 0) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#send(next);
+    }
+  }
+
+  #send(resource: WorkerResource): void {
+    const { id } = resource;
+    const channel = this.#worker?.channel;
+    this.#making.set(id, resource);
+    let record = this.#failed.get(id);
+    if (record === undefined) {
+      try {
+        const hasToBePacked = resource.kind === 'dataset' && channel?.isShared === false;
+        const sent = hasToBePacked ? { ...resource, args: passedAsBytes(resource.args) } : resource;
+        return channel?.post({ kind: 'prepare', resource: sent });
+      } catch (error) {
+        record = encode(error).bytes; // it cannot be sent
+      }
+    }
+    // Functions that use the resource fail with this encoded error.
+    this.#worker?.post({ kind: 'prepare', resource: { kind: 'broken', id, record } });
+  }
+
+  #charge(resource: WorkerResource, more: number, cause: Error): void {
+    const { id } = resource;
+    const retries = this.#retries;
+    const deaths = (this.#deaths.get(id) ?? 0) + more;
+    this.#deaths.set(id, deaths);
+    if (deaths <= retries) return;
+    const times = deaths === 1 ? 'once' : `${deaths} times`;
+    const text = `The ${functionOf(resource)} lost its worker ${times} (retries: ${retries}). Last: ${messageOf(cause)}`;
+    this.#failed.set(id, encode(new UnavailableError(text, { cause })).bytes);
+    this.#deaths.delete(id);
+  }
+}
+
+/** The function of the module that makes a resource, after 'the'. */
+const functionOf = (resource: WorkerResource): string =>
+  resource.kind === 'dataset'
+    ? `data set function '${resource.name}'`
+    : 'function that makes the iterator of a data set';
+
 /** What a slot tells its pool. */
 export interface SlotListener {
   /** The worker can take more calls than before. */
   onFree(slot: WorkerSlot): void;
   /** The worker has imported the module and made its data sets. `isFirst`: for the first time, not only new ones. */
   onReady(slot: WorkerSlot, isFirst: boolean): void;
-  /** The worker, a thread, is blocked in native code and cannot be ended. `onGone` follows. */
-  onStuck(stuck: WorkerInfo): void;
   /** The worker has imported the module, whose exports have these names. */
   onLoaded(slot: WorkerSlot, names: readonly string[]): void;
-  /** The module cannot be imported. `isWhole`: the message of the error names the module. */
-  onImportFailed(slot: WorkerSlot, error: unknown, isWhole: boolean): void;
+  /** The module cannot be imported. */
+  onImportFailed(slot: WorkerSlot, error: Error): void;
   /** The worker is gone. Its calls were given to `StrategyHost.returned` before. */
   onGone(slot: WorkerSlot, death: Death): void;
   /** A process has stopped its coordinator. */
@@ -120,28 +279,23 @@ export type Death = {
   readonly running: string | undefined;
 };
 
-export type SlotSettings = {
-  readonly index: number;
-  /** By default worker:INDEX. */
-  readonly name: WorkerName | undefined;
+export type SlotSettings = WorkerOptions & {
   readonly isolation: Isolation;
-  readonly options: WorkerOptions;
+  /** Set on a NATS node, where all workers are one task. Undefined: each worker is its own task. */
+  readonly task?: WorkerName;
 };
 
-type Living =
-  /** It imports the module and is set up: in this phase, which may be why it cannot begin. */
-  | { readonly is: 'starting'; readonly worker: LiveWorker; readonly phase: TaskPhase }
+type Living = {
+  readonly worker: LiveWorker;
+} /** It imports the module and is set up: in this phase, which may be why it cannot begin. */ & (
+  | { readonly is: 'starting'; readonly phase: TaskPhase }
   /** It takes calls, unless it makes data sets (`Preparations`). */
-  | { readonly is: 'serving'; readonly worker: LiveWorker }
+  | { readonly is: 'serving' }
   /** It takes nothing more, and ends when it has nothing. */
-  | { readonly is: 'retiring'; readonly worker: LiveWorker; readonly why: Error }
+  | { readonly is: 'retiring'; readonly why: Error }
   /** It has nothing, and was asked to end. */
-  | {
-      readonly is: 'ending';
-      readonly worker: LiveWorker;
-      readonly why: Error;
-      readonly ending: Ending;
-    };
+  | { readonly is: 'ending'; readonly why: Error; readonly ending: Ending }
+);
 
 type State =
   /** No worker: none was started, or it is gone. */
@@ -184,7 +338,9 @@ const recycled = (): Error => new CancelledError('The worker is replaced by a ne
 
 export class WorkerSlot implements Keeper {
   readonly index: number;
-  readonly #name: WorkerName;
+  readonly name: WorkerName;
+  /** JOB:INDEX */
+  readonly #label: string;
   readonly #settings: SlotSettings;
   readonly #host: StrategyHost;
   readonly #attachment: Attachment;
@@ -206,15 +362,15 @@ export class WorkerSlot implements Keeper {
   /** Threads of this slot that are blocked in native code and could not be ended. */
   readonly stuck: Map<LiveWorker, WorkerInfo> = new Map();
 
-  constructor(settings: SlotSettings, host: StrategyHost, listener: SlotListener) {
-    const { index, name = { job: 'worker', index } } = settings;
+  constructor(index: number, settings: SlotSettings, host: StrategyHost, listener: SlotListener) {
     this.index = index;
+    this.name = settings.task ?? { job: 'worker', index };
+    this.#label = `${this.name.job}:${this.name.index}`;
     this.#settings = settings;
     this.#host = host;
     this.#attachment = attachmentOf(host.coordinator);
     this.#listener = listener;
-    this.#name = name;
-    this.#preparations = new Preparations(host);
+    this.#preparations = new Preparations(host.retries);
   }
 
   get worker(): LiveWorker | undefined {
@@ -265,10 +421,10 @@ export class WorkerSlot implements Keeper {
 
   /** @throws UnavailableError: no thread or process can be started */
   start(): void {
-    const { index, isolation, options } = this.#settings;
-    const begin = isolation === 'thread' ? startThread : startProcess;
+    const settings = this.#settings;
+    const begin = settings.isolation === 'thread' ? startThread : startProcess;
     try {
-      const channel = begin(this.#host, options, this.#name, {
+      const channel = begin(this.#host, settings, this.name, {
         onMessage: (message) => {
           if (this.worker === worker) this.#receive(worker, message);
         },
@@ -282,15 +438,14 @@ export class WorkerSlot implements Keeper {
         onStuck: () => this.#abandon(worker),
         onGone: (cause) => this.#onGone(worker, cause),
       });
-      const own = { index, name: this.#name, options };
-      const worker = new LiveWorker(channel, this.#host, this, own);
+      const worker = new LiveWorker(channel, this.#host, this, settings);
       this.#become({ is: 'starting', worker, phase: 'starting' });
-      this.#preparations.begin(channel);
+      this.#preparations.begin(worker);
       this.#pid = channel.pid;
       this.define(this.#host.variables.definitions);
       // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
       // would wait for the worker, which lives until the cluster is closed.
-      this.#shown.set(worker, shownWorker(this.#name, channel, worker));
+      this.#shown.set(worker, shownWorker(this.#label, channel, worker));
     } catch (error) {
       // Node's message may end with a full stop; that of a phase has none.
       const why = `A worker cannot be started: ${messageOf(error).replace(/\.$/, '')}`;
@@ -360,14 +515,13 @@ export class WorkerSlot implements Keeper {
     const state = this.#state;
     if (state.is !== 'retiring' || state.worker.running > 0) return;
     const { worker, why } = state;
-    const { teardown } = this.#settings.options;
-    const { job, index } = this.#name;
+    const { teardown } = this.#settings;
     let does: string | undefined;
     if (teardown !== undefined) does = `The teardown function '${teardown}'`;
     else if (this.#preparations.hasIterators) does = 'return() of the iterators';
     // A thread loses nothing by force.
     if (does === undefined && worker.channel.isShared) return this.kill(why);
-    const what = does && `${does} of ${job}:${index}`;
+    const what = does && `${does} of ${this.#label}`;
     const ending = new Ending(what, this.#host.cancelGraceMs, () => this.kill(why));
     this.#become({ is: 'ending', worker, why, ending });
     worker.post({ kind: 'end', letsGo: true });
@@ -387,16 +541,14 @@ export class WorkerSlot implements Keeper {
 
   get info(): WorkerInfo {
     const { worker } = this;
-    const { job, index } = this.#name;
     let state: WorkerInfo['state'] = 'lost';
     if (worker !== undefined) {
       if (!this.isLoaded || !this.#preparations.areOver) state = 'starting';
       else state = worker.idleSince === undefined ? 'busy' : 'idle';
     }
     return {
-      name: `${job}:${index}`,
-      job,
-      index,
+      name: this.#label,
+      ...this.name,
       state,
       host: builtin('node:os').hostname(),
       pid: this.#pid,
@@ -408,12 +560,21 @@ export class WorkerSlot implements Keeper {
   }
 
   get readiness(): TaskReadiness {
-    const pid = this.worker && this.#pid;
     const { isReady: ready } = this;
     const own = phaseOf(this.#state, this.#preparations.areOver);
     const phase = own === 'starting' ? (this.#failedIn ?? own) : own; // it is tried again
-    const cause = phase === 'building-dataset' ? this.#preparations.cause : this.#cause;
-    return readinessOf(this.#name, { ready, phase, since: this.#since, pid, cause });
+    const why = phase === 'building-dataset' ? this.#preparations.cause : this.#cause;
+    const cause = ready || why === undefined ? undefined : messageOf(why);
+    return {
+      job: this.name.job,
+      task: this.name.index,
+      host: builtin('node:os').hostname(),
+      ready,
+      phase,
+      since: this.#since,
+      ...(this.worker !== undefined && { pid: this.#pid }),
+      ...(cause !== undefined && { cause, remedy: localRemedy(phase, cause) }),
+    };
   }
 
   #receive(worker: LiveWorker, message: FromWorker): void {
@@ -436,9 +597,8 @@ export class WorkerSlot implements Keeper {
         worker.hasAnswered();
         return this.onFree();
       case 'allstop:progress':
-        return worker.progressed(message.id, message.values);
       case 'allstop:begun':
-        return worker.began(message.id);
+        return worker.heard(message);
       case 'allstop:ready':
         this.#failedIn = undefined;
         this.#cause = undefined;
@@ -449,20 +609,25 @@ export class WorkerSlot implements Keeper {
         return this.#checkReady(worker);
       case 'allstop:failed': {
         const { value } = decode(message.error);
-        const why = whyNotImported(this.#settings.options.module, value);
+        const { module } = this.#settings;
         this.#failedIn = 'import-failed';
+        const why = whyNotImported(module, value);
         this.#become({ is: 'starting', worker, phase: 'import-failed' }, why);
-        return this.#listener.onImportFailed(this, value, message.isWhole);
+        const isWhole = message.isWhole && value instanceof Error;
+        return this.#listener.onImportFailed(this, isWhole ? value : importError(module, value));
       }
       case 'allstop:settingUp': {
-        const { setup = '' } = this.#settings.options;
+        const { setup = '' } = this.#settings;
         const cause = this.hasFailedSetup ? undefined : settingUp(setup);
         this.#become({ is: 'starting', worker, phase: 'setting-up' }, cause);
         return;
       }
       case 'allstop:setupFailed': {
-        const { value } = decode(message.error);
-        const error = setupError(this.#name, this.#settings.options.setup, value);
+        const { value: cause } = decode(message.error);
+        const { setup } = this.#settings;
+        const by = setup === undefined ? '' : ` by '${setup}'`; // else no such teardown
+        const text = `Worker ${this.#label} could not be set up${by}: ${namedMessageOf(cause)}`;
+        const error = new UnavailableError(text, { cause });
         this.#failedIn = 'setup-failed';
         this.#become({ is: 'starting', worker, phase: 'setup-failed' }, error);
         return this.kill(error);
@@ -484,20 +649,14 @@ export class WorkerSlot implements Keeper {
         return this.onFree();
       case 'allstop:stop':
         return this.#listener.onStop(message.stop);
-      case 'allstop:draw': {
-        const { id, request } = message;
-        this.#host.draw?.(request, (state, bytes) =>
-          worker.post({ kind: 'drawn', id, state, bytes }),
+      case 'allstop:draw':
+        return this.#host.draw?.(message.request, (state, bytes) =>
+          worker.post({ kind: 'drawn', id: message.id, state, bytes }),
         );
-        return;
-      }
-      case 'allstop:operate': {
-        const { id, request } = message;
-        this.#host.variables.answer(request, (answer) =>
-          worker.post({ kind: 'answer', id, answer }),
+      case 'allstop:operate':
+        return this.#host.variables.answer(message.request, (answer) =>
+          worker.post({ kind: 'answer', id: message.id, answer }),
         );
-        return;
-      }
       case 'allstop:begins':
       case 'allstop:output':
       case 'allstop:dying': // heard by the channel
@@ -527,8 +686,8 @@ export class WorkerSlot implements Keeper {
     this.stuck.set(worker, info);
     this.#lose(worker, state.why);
     const ran = { calls: info.calls, running: info.calls.length };
-    this.#shown.set(worker, shownWorker(this.#name, worker.channel, ran, true));
-    this.#listener.onStuck(info);
+    this.#shown.set(worker, shownWorker(this.#label, worker.channel, ran, true));
+    this.#host.tell('workerStuck', info);
   }
 
   /** Returns all calls of the worker, which is gone. */
