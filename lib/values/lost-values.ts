@@ -166,6 +166,15 @@ export function refusedValue(
   return new DOMException(`${what} cannot be cloned: ${why}`, 'DataCloneError');
 }
 
+export function refuses(clone: (value: unknown) => unknown, value: unknown): boolean {
+  try {
+    clone(value);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /**
  * @param clone - throws for the value of `whole`
  * @returns the innermost part that `clone` refuses; `whole` if that is the value itself
@@ -177,12 +186,7 @@ export function refusedPart(whole: Part, clone: (value: unknown) => unknown): Pa
   const isRefused = (value: unknown): boolean => {
     if (typeof value !== 'symbol' && !isObject(value)) return false;
     left -= 1;
-    try {
-      clone(value);
-      return false;
-    } catch {
-      return true;
-    }
+    return refuses(clone, value);
   };
   const innermost = (refused: Part, level: number): Part | undefined => {
     met.add(refused.value);

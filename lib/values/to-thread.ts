@@ -239,17 +239,8 @@ export type SmallCopy = {
 
 /** About how many bytes a primitive value takes; undefined for a symbol, function or object. */
 export function bytesOfPrimitive(value: unknown): number | undefined {
-  switch (typeof value) {
-    case 'string':
-      return value.length;
-    case 'symbol':
-    case 'function':
-      return undefined;
-    case 'object':
-      return value === null ? BYTES_OF_A_NUMBER : undefined;
-    default:
-      return BYTES_OF_A_NUMBER;
-  }
+  if (typeof value === 'string') return value.length;
+  return isObject(value) || typeof value === 'symbol' ? undefined : BYTES_OF_A_NUMBER;
 }
 
 class Copier {

@@ -50,14 +50,6 @@ export type LocalWorkerOptions = {
   env?: NodeJS.ProcessEnv | typeof SHARE_ENV | undefined;
 };
 
-const WORKER_OPTIONS: Checks = {
-  resourceLimits: unchecked,
-  workerData: unchecked,
-  execArgv: unchecked,
-  argv: unchecked,
-  env: unchecked,
-};
-
 const aboveZero = (name: string, value: unknown): void => {
   if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
   if (!(value > 0)) throw outOfRange(name, 'a number > 0', value);
@@ -97,8 +89,8 @@ function checkWorkerOptions(
   return {
     resourceLimits: resourceLimits === undefined ? undefined : limitsOf(resourceLimits),
     workerData: cloneOf(workerData),
-    execArgv: execArgv === undefined ? undefined : textsOf('options.execArgv', execArgv),
-    argv: argv === undefined ? undefined : textsOf('options.argv', argv),
+    execArgv: textsOf('options.execArgv', execArgv),
+    argv: textsOf('options.argv', argv),
     env: env === undefined || env === workerThreads().SHARE_ENV ? env : environmentOf(env),
   };
 }
@@ -107,10 +99,6 @@ function threadsOnly(option: string, instead: string): InvalidArgumentError {
   return new InvalidArgumentError(
     `options.${option} is for worker threads: worker processes cannot have it. Use isolation: 'thread', or ${instead}`,
   );
-}
-
-function limitsOf(given: ResourceLimits): ResourceLimits {
-  return { ...checkOptions('options.resourceLimits', given, LIMITS) };
 }
 
 function cloneOf(workerData: unknown): unknown {
@@ -128,7 +116,12 @@ function cloneOf(workerData: unknown): unknown {
   }
 }
 
-function textsOf(name: string, given: unknown): string[] {
+const limitsOf = (given: ResourceLimits): ResourceLimits => ({
+  ...checkOptions('options.resourceLimits', given, LIMITS),
+});
+
+function textsOf(name: string, given: unknown): string[] | undefined {
+  if (given === undefined) return undefined;
   if (!Array.isArray(given)) throw invalidType(name, 'an array of strings', given);
   return given.map((text: unknown, at) => {
     if (typeof text !== 'string') throw invalidType(`${name}[${at}]`, 'of type string', text);
@@ -227,7 +220,11 @@ export const LOCAL_OPTIONS: Checks = {
   teardown: checkExport,
   definition: checkDefinition,
   unavailableAfterMs: checkDuration,
-  ...WORKER_OPTIONS,
+  resourceLimits: unchecked,
+  workerData: unchecked,
+  execArgv: unchecked,
+  argv: unchecked,
+  env: unchecked,
 };
 
 /**

@@ -49,7 +49,7 @@ import {
   serveModule,
 } from './module.ts';
 import { RecentValues } from './recent-values.ts';
-import { aboutOf, isTaskTraced, spanAttributes, traceRun } from './task-channel.ts';
+import { aboutOf, isTaskTraced, traceRun } from './task-channel.ts';
 import type {
   Calling,
   MakeWorkerVariables,
@@ -58,7 +58,7 @@ import type {
   VariableValue,
   WorkerVariables,
 } from './variables.ts';
-import { SharedIterators, WorkerResources } from './worker-resources.ts';
+import { WorkerResources } from './worker-resources.ts';
 
 export interface Channel {
   post(message: FromWorker, transfer?: readonly Movable[]): void;
@@ -237,13 +237,7 @@ class Attempt implements CurrentCall {
   /** By the variable's name: how many `assignAdd`s this attempt has made. */
   #additions: Map<string, number> | undefined;
 
-  constructor(
-    runner: FunctionRunner,
-    id: number = NO_CALL,
-    attempt = 1,
-    claim?: number,
-    isKeyed = false,
-  ) {
+  constructor(runner: FunctionRunner, id = NO_CALL, attempt = 1, claim?: number, isKeyed = false) {
     this.isKeyed = isKeyed;
     this.#claim = claim;
     this.#runner = runner;
@@ -379,7 +373,6 @@ export class FunctionRunner {
   readonly #settings: WorkerSettings;
   readonly #words: Int32Array | undefined;
   readonly #concurrency: number;
-  readonly #shared: SharedIterators;
   readonly #resources: WorkerResources;
   readonly #results: ResultsOutbox;
   readonly #draw: ExportedFunction = (id, method, value) =>
@@ -417,12 +410,9 @@ export class FunctionRunner {
     this.index = index;
     this.#words = words;
     this.#results = new ResultsOutbox(channel.post, words === undefined);
-    this.#shared = new SharedIterators((id, request) =>
-      channel.post({ kind: 'allstop:draw', id, request }),
-    );
     this.#resources = new WorkerResources(
       { build: (resource) => this.#build(resource), asCall: (body) => this.#asCall(body) },
-      this.#shared,
+      (id, request) => channel.post({ kind: 'allstop:draw', id, request }),
     );
     const caller = (): Attempt | undefined => {
       const task = callOfCaller();
@@ -518,7 +508,7 @@ export class FunctionRunner {
       case 'ping':
         return this.#channel.post({ kind: 'allstop:pong' });
       case 'drawn':
-        return this.#shared.answered(message.id, message.state, message.bytes);
+        return this.#resources.shared.answered(message.id, message.state, message.bytes);
       case 'define':
         this.variables.define(...message.definitions);
         return;
@@ -596,13 +586,18 @@ export class FunctionRunner {
     const asCall = (): unknown => runAsCall(attempt, () => fn(...args));
     const isTraced = name !== DRAW && isTaskTraced();
     if (!isTraced && context === undefined) return asCall();
-    const { coordinator } = this;
     const { id: call, attempt: number, workerIndex } = attempt;
-    const about = { ...aboutOf(coordinator), name, call, attempt: number, workerIndex };
+    const about = { ...aboutOf(this.coordinator), name, call, attempt: number, workerIndex };
     const traced = (): unknown =>
       isTraced ? traceRun({ ...about, side: 'worker' }, asCall) : asCall();
     if (context === undefined) return traced();
-    return runAttempt(name, context, spanAttributes(coordinator, attempt), traced);
+    const attributes = {
+      'allstop.coordinator': about.coordinator,
+      'allstop.call': call,
+      'allstop.attempt': number,
+      'allstop.worker': workerIndex,
+    };
+    return runAttempt(name, context, attributes, traced);
   }
 
   async #endLater(run: Run, promise: PromiseLike<unknown>): Promise<void> {

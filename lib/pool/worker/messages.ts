@@ -7,7 +7,7 @@
 
 import { isObject } from '../../base/thrown-value.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
-import { isDataCloneError, refusedValue } from '../../values/lost-values.ts';
+import { isDataCloneError, refusedValue, refuses } from '../../values/lost-values.ts';
 import type { PassedArguments } from '../../values/packed-arguments.ts';
 import type { ModuleHooks } from './module.ts';
 import type { Answer, Definition, Request, VariableSettings } from './variables.ts';
@@ -96,15 +96,13 @@ export type FromWorker =
   /** Processes only: somebody has sent SIGTERM. */
   | { kind: 'allstop:leaving' };
 
-const hasKind = (message: unknown): message is { kind: unknown } =>
-  isObject(message) && 'kind' in message;
-
 /** Whether a message of the parent is a message of its pool. */
-export const isToWorker = (message: unknown): message is ToWorker => hasKind(message);
+export const isToWorker = (message: unknown): message is ToWorker =>
+  isObject(message) && 'kind' in message;
 
 /** Whether a message of a worker is the worker's own, and none of a function. */
 export const isFromWorker = (message: unknown): message is FromWorker =>
-  hasKind(message) && typeof message.kind === 'string' && message.kind.startsWith(OWN);
+  isToWorker(message) && typeof message.kind === 'string' && message.kind.startsWith(OWN);
 
 // What a coordinator and its workers on the same machine have agreed on besides: how a worker is
 // started, the claims, what a worker makes for its functions.
@@ -190,15 +188,7 @@ export function argumentError(
   clone: (value: unknown) => unknown,
 ): unknown {
   if (!isDataCloneError(error)) return error; // a search would call the getter again
-  const isRefused = (value: unknown): boolean => {
-    try {
-      clone(value);
-      return false;
-    } catch {
-      return true;
-    }
-  };
-  const index = [...args].findIndex(isRefused);
+  const index = [...args].findIndex((value) => refuses(clone, value));
   if (index === -1) return error;
   const argument = { path: `args[${index}]`, value: args[index] };
   return refusedValue(error, `Argument ${index} of '${name}'`, argument, clone);

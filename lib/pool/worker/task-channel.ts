@@ -45,17 +45,6 @@ export function aboutOf(coordinator: object): CoordinatorMessage {
   return { coordinator: name, coordinatorId: id };
 }
 
-/** The attributes of the span of an attempt (lib/telemetry). */
-export const spanAttributes = (
-  coordinator: object,
-  { id, attempt, workerIndex }: { id: number; attempt: number; workerIndex: number },
-): Record<string, string | number> => ({
-  'allstop.coordinator': aboutOf(coordinator).coordinator,
-  'allstop.call': id,
-  'allstop.attempt': attempt,
-  'allstop.worker': workerIndex,
-});
-
 /** Publishes the synchronous part of `message` around `body`, with the stores bound to `start`. */
 export function traceStart<T>(message: TaskMessage, body: () => T): T {
   return TASK.start.runStores(message, () => {

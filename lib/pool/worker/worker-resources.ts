@@ -72,12 +72,11 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
 };
 
-export class SharedIterators {
+class SharedIterators {
   readonly #post: (id: number, request: Uint8Array) => void;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
 
-  /** @param post - sends the packed arguments of `WorkerResources.draw` */
   constructor(post: (id: number, request: Uint8Array) => void) {
     this.#post = post;
   }
@@ -125,7 +124,7 @@ export class SharedIterators {
 }
 
 export interface ResourceMaker {
-  /** Calls the function that makes a data set. */
+  /** Calls the function that makes a data set. It may change the arguments. */
   build(resource: Extract<WorkerResource, { kind: 'dataset' }>): unknown;
   /** Runs `body`, in which `currentCall()` works. */
   asCall<T>(body: () => T): T;
@@ -133,7 +132,7 @@ export interface ResourceMaker {
 
 export class WorkerResources {
   readonly #maker: ResourceMaker;
-  readonly #shared: SharedIterators;
+  readonly shared: SharedIterators;
   /** By id. A function that uses a rejected one fails with its error. */
   readonly #made = new Map<number, Promise<unknown>>();
   /** The iterators that were made, by id. */
@@ -141,9 +140,10 @@ export class WorkerResources {
   /** The last call on each iterator that threads share, by its id. */
   readonly #calls = new Map<number, Promise<unknown>>();
 
-  constructor(maker: ResourceMaker, shared: SharedIterators) {
+  /** @param post - sends the packed arguments of another thread's `draw` */
+  constructor(maker: ResourceMaker, post: (id: number, request: Uint8Array) => void) {
     this.#maker = maker;
-    this.#shared = shared;
+    this.shared = new SharedIterators(post);
   }
 
   /** Makes a resource. Resolves when it is made, or is known to be impossible. */
@@ -161,12 +161,8 @@ export class WorkerResources {
       try {
         args[perWorker[at] as number] = await this.#made.get(id);
       } catch (error) {
-        throw new ClosureInputError(
-          `A per-worker value could not be made: ${namedMessageOf(error)}`,
-          {
-            cause: error,
-          },
-        );
+        const text = `A per-worker value could not be made: ${namedMessageOf(error)}`;
+        throw new ClosureInputError(text, { cause: error });
       }
     }
     return args;
@@ -215,32 +211,26 @@ export class WorkerResources {
 
   async #make(resource: WorkerResource): Promise<unknown> {
     if (resource.kind === 'broken') throw decode(resource.record).value;
-    if (resource.kind === 'shared') return await this.#shared.open(resource.id);
+    if (resource.kind === 'shared') return await this.shared.open(resource.id);
     if (resource.kind === 'dataset') {
       // A function that gives an iterator is called once more for each further one.
-      const own = { ...resource, args: copyOf(resource.args) };
-      const source: Source = { resource: own, dataset: null, isTaken: false };
-      source.dataset = (await this.#maker.build(resource)) as Dataset;
-      return source;
+      const build = async (): Promise<Dataset> =>
+        (await this.#maker.build({ ...resource, args: copyOf(resource.args) })) as Dataset;
+      return { build, dataset: await build(), isTaken: false } satisfies Source;
     }
     const source = (await this.#made.get(resource.dataset)) as Source;
-    const dataset = source.isTaken ? await this.#rebuild(source) : source.dataset;
+    const dataset = source.isTaken ? await source.build() : source.dataset;
     const iterator = this.#maker.asCall(() => WorkerIterator.of(dataset));
     source.isTaken ||= iterator.isOnlyOneOf(dataset);
     this.#iterators.set(resource.id, iterator);
     return iterator;
   }
-
-  async #rebuild({ resource }: Source): Promise<Dataset> {
-    const own = { ...resource, args: copyOf(resource.args) };
-    return (await this.#maker.build(own)) as Dataset;
-  }
 }
 
 /** What a data set's function has given. */
 type Source = {
-  readonly resource: Extract<WorkerResource, { kind: 'dataset' }>;
-  dataset: Dataset;
+  readonly build: () => Promise<Dataset>;
+  readonly dataset: Dataset;
   /** It is an iterator itself, which an iterator has. */
   isTaken: boolean;
 };
@@ -253,10 +243,6 @@ function copyOf(args: PassedArguments): PassedArguments {
 }
 
 function warn(error: unknown): void {
-  process.emitWarning(
-    `return() of an iterator that nobody has any more: ${namedMessageOf(error)}`,
-    {
-      code: 'ALLSTOP_TEARDOWN',
-    },
-  );
+  const text = `return() of an iterator that nobody has any more: ${namedMessageOf(error)}`;
+  process.emitWarning(text, { code: 'ALLSTOP_TEARDOWN' });
 }
