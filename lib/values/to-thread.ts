@@ -23,7 +23,7 @@ import {
   ownArray,
   type PassedArguments,
   unpackArguments,
-} from './packed-arguments.ts';
+} from './value.ts';
 
 /** Up to this size, copying bytes twice is as fast as moving an ArrayBuffer. */
 const FEW_BYTES = 16 * 1024;

@@ -28,8 +28,7 @@ import {
   type Taker,
 } from '../../pool/workers/feeding.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import { passedAsBytes } from '../../values/packed-arguments.ts';
-import { packValue, unpackValue } from '../../values/value.ts';
+import { packValue, passedAsBytes, unpackValue } from '../../values/value.ts';
 import type { NodeInfo } from '../wire/control-messages.ts';
 import {
   checkLength,

@@ -4,8 +4,8 @@ import { messageOf } from '../../base/thrown-value.ts';
 import { ClosureInputError } from '../../errors/errors.ts';
 import { CALL, CALL_TYPES, type CallEvents } from '../../events/timeline.ts';
 import { CallSpan } from '../../telemetry/spans.ts';
-import type { PassedArguments } from '../../values/packed-arguments.ts';
 import { type Movable, releaseArguments } from '../../values/to-thread.ts';
+import { type PassedArguments } from '../../values/value.ts';
 import { type Fate, wasStarted } from '../worker/messages.ts';
 import { aboutOf } from '../worker/task-channel.ts';
 import type { Placement, Priority } from './call-lines.ts';
@@ -22,7 +22,7 @@ import {
 export type Work = {
   readonly name: string;
   /**
-   * Values, or packed (packed-arguments.ts): an ArrayBuffer for a thread of this process; a
+   * Values, or packed (value.ts): an ArrayBuffer for a thread of this process; a
    * Uint8Array for a process or node, where the worker packs its result, too.
    */
   readonly args: PassedArguments;

@@ -14,13 +14,6 @@ import {
   whyUncloneable,
 } from '../../values/lost-values.ts';
 import {
-  type BareArray,
-  bareArray,
-  type PackedArguments,
-  packArguments,
-  SHARED_MEMORY,
-} from '../../values/packed-arguments.ts';
-import {
   bytesOfPrimitive,
   checkAttached,
   copyFlat,
@@ -28,7 +21,15 @@ import {
   smallCopy,
   transferListOf,
 } from '../../values/to-thread.ts';
-import { hasSerializer, packValue } from '../../values/value.ts';
+import {
+  type BareArray,
+  bareArray,
+  hasSerializer,
+  type PackedArguments,
+  packArguments,
+  packValue,
+  SHARED_MEMORY,
+} from '../../values/value.ts';
 import { argumentError } from '../worker/messages.ts';
 import type { TakenArguments, Work } from './call.ts';
 

@@ -8,7 +8,7 @@
 import { isObject } from '../../base/thrown-value.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
 import { isDataCloneError, refusedValue, refuses } from '../../values/lost-values.ts';
-import type { PassedArguments } from '../../values/packed-arguments.ts';
+import { type PassedArguments } from '../../values/value.ts';
 import type { ModuleHooks } from './module.ts';
 import type { Answer, Definition, Request, VariableSettings } from './variables.ts';
 

@@ -9,8 +9,7 @@ import { attempt, isObject, namedMessageOf } from '../../base/thrown-value.ts';
 import { ClosureInputError } from '../../errors/errors.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { checkKept } from '../../values/lost-values.ts';
-import { type PassedArguments, packArguments } from '../../values/packed-arguments.ts';
-import { unpackValue } from '../../values/value.ts';
+import { type PassedArguments, packArguments, unpackValue } from '../../values/value.ts';
 import { type DrawMethod, STATE, type WorkerResource } from './messages.ts';
 
 // An iterator of a data set, as the functions of its worker get it: `return` of what is iterated is

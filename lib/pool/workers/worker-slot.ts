@@ -23,7 +23,7 @@ import {
   type TaskReadiness,
 } from '../../errors/phases.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import { passedAsBytes } from '../../values/packed-arguments.ts';
+import { passedAsBytes } from '../../values/value.ts';
 import type { Call } from '../queue/call.ts';
 import type { RunningCall, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
 import type { FromWorker, WorkerResource } from '../worker/messages.ts';
