@@ -274,19 +274,18 @@ export class LiveWorker implements Taker {
   #ask(): void {
     if (this.#grace !== undefined || this.#isAtWork) return;
     this.post({ kind: 'ping' });
-    this.#await();
-  }
-
-  #await(): void {
-    const grace = new Timer(this.#graceMs, () => {
-      // If this thread was busy itself, the answer may have come, and not been read.
-      void turn().then(() => {
-        if (this.#grace !== grace) return;
-        if (this.#isAtWork) this.#await();
-        else this.#keeper.kill(noAnswer(this.#keeper.name, this.#graceMs, this.#last.name));
-      });
-    }).unref();
-    this.#grace = grace;
+    const wait = (): void => {
+      const grace = new Timer(this.#graceMs, () => {
+        // If this thread was busy itself, the answer may have come, and not been read.
+        void turn().then(() => {
+          if (this.#grace !== grace) return;
+          if (this.#isAtWork) wait();
+          else this.#keeper.kill(noAnswer(this.#keeper.name, this.#graceMs, this.#last.name));
+        });
+      }).unref();
+      this.#grace = grace;
+    };
+    wait();
   }
 
   /** The worker has answered, or is gone. */
