@@ -221,8 +221,8 @@ export const mutants = {
     changes: [
       {
         file: 'pool/queue/call.ts',
-        from: "if (fate === 'running' || this.retries === 0) this.#deaths += 1;",
-        to: "if (fate === 'running') this.#deaths += 1;",
+        from: "if (fate === 'running' || this.retries === 0) this.deaths += 1;",
+        to: "if (fate === 'running') this.deaths += 1;",
       },
     ],
   },
@@ -288,7 +288,7 @@ export const mutants = {
   },
   'values stay': {
     what: 'a call that a lost node may have keeps its value',
-    changes: [{ file: 'pool/queue/call.ts', from: 'this.#life = TOLD;', to: '' }],
+    changes: [{ file: 'pool/queue/call.ts', from: 'this.life = TOLD;', to: '' }],
   },
   'calls stay': {
     what: 'a node keeps the calls that have ended',

@@ -126,16 +126,18 @@ export class Call implements Queued {
   readonly context: string | undefined;
   /** When it was made (performance.now()). */
   readonly madeAt: number = performance.now();
-  #life: Life = { at: 'new' };
-  #work: Work;
-  #takenAt: number | undefined;
+  // What follows is written here alone.
+  life: Life = { at: 'new' };
+  work: Work;
   /** The arguments were moved to a worker: the call cannot be sent to another worker. */
-  #isMoved = false;
-  #attempts: number;
+  isMoved = false;
+  /** How often it was started and then lost its worker, or failed and is run again. */
+  attempts: number;
   /** How long a worker thread may take to read and begin it before it is asked (live-worker.ts). */
-  #patienceMs = 100;
+  patienceMs = 100;
   /** How many workers have died while they ran it. */
-  #deaths = 0;
+  deaths = 0;
+  #takenAt: number | undefined;
   /** A worker may have died as it read it. */
   #mayBeUnreadable = false;
   /** After how many errors of its own it was run again. */
@@ -156,53 +158,31 @@ export class Call implements Queued {
     terms: CallTerms = UNLIMITED,
     report?: Report,
   ) {
-    const { retries, group, retryRule, runTimeoutMs, priority = 'normal', placement } = terms;
-    const { isHeld = false, attempts = 0, context, contextText } = terms;
-    this.#work = work;
-    this.retries = retries;
-    this.group = group;
-    this.retryRule = retryRule;
-    this.isHeld = isHeld;
-    this.#attempts = attempts;
-    this.runTimeoutMs = runTimeoutMs;
-    this.priority = priority;
-    this.placement = placement;
+    this.work = work;
+    this.retries = terms.retries;
+    this.group = terms.group;
+    this.retryRule = terms.retryRule;
+    this.isHeld = terms.isHeld ?? false;
+    this.attempts = terms.attempts ?? 0;
+    this.runTimeoutMs = terms.runTimeoutMs;
+    this.priority = terms.priority ?? 'normal';
+    this.placement = terms.placement;
     this.#settle = settle;
     this.#owner = owner;
     this.#report = report;
-    this.context = contextText;
+    this.context = terms.contextText;
+    const { context } = terms;
     if (context === undefined || owner === undefined) return;
     this.#span = CallSpan.begin(work.name, context, {
       'allstop.coordinator': aboutOf(owner.coordinator).coordinator,
       'allstop.call': this.id,
     });
-    this.context = this.#span?.text ?? contextText;
-  }
-
-  get work(): Work {
-    return this.#work;
-  }
-
-  get life(): Life {
-    return this.#life;
+    this.context = this.#span?.text ?? this.context;
   }
 
   /** How it has settled, while its attempt goes on. */
   get decided(): Outcome | undefined {
-    return this.#life.at === 'in-flight' ? this.#life.outcome : undefined;
-  }
-
-  /** How often it was started and then lost its worker, or failed and is run again. */
-  get attempts(): number {
-    return this.#attempts;
-  }
-
-  get isMoved(): boolean {
-    return this.#isMoved;
-  }
-
-  get patienceMs(): number {
-    return this.#patienceMs;
+    return this.life.at === 'in-flight' ? this.life.outcome : undefined;
   }
 
   /** Milliseconds until a worker first took it; undefined: none has. */
@@ -215,22 +195,22 @@ export class Call implements Queued {
    * worker that runs it, until it has ended.
    */
   get isSuspect(): boolean {
-    return this.#deaths > 0 || this.#mayBeUnreadable;
+    return this.deaths > 0 || this.#mayBeUnreadable;
   }
 
   /** Its workers have died so often that it is not run again. */
   get isSpent(): boolean {
-    return this.#deaths + this.#failures > this.retries;
+    return this.deaths + this.#failures > this.retries;
   }
 
   /** About how many bytes its arguments take. */
   get bytes(): number {
-    return this.#work.bytes;
+    return this.work.bytes;
   }
 
   become(to: Life, worker?: number): void {
-    const from = this.#life;
-    this.#life = next(from, to);
+    const from = this.life;
+    this.life = next(from, to);
     if (from.at === 'delayed') from.timer?.clear();
     if (to.at !== 'in-flight' || from.at === 'in-flight') return;
     this.#takenAt ??= performance.now();
@@ -238,7 +218,7 @@ export class Call implements Queued {
   }
 
   tell(): void {
-    const outcome = outcomeOf(this.#life);
+    const outcome = outcomeOf(this.life);
     const settle = this.#settle;
     const ends = this.#atEnd;
     this.#atEnd = undefined;
@@ -252,23 +232,19 @@ export class Call implements Queued {
       }
     }
     if (ends !== undefined) for (const end of ends) end();
-    if (this.#life.at !== 'out') return;
-    releaseArguments(this.#work.args);
-    if ('refusal' in this.#life) {
-      this.#endSpan({ error: this.#life.refusal });
-      return;
-    }
-    this.#life = TOLD;
+    if (this.life.at !== 'out') return;
+    releaseArguments(this.work.args);
+    if ('refusal' in this.life) return this.#endSpan({ error: this.life.refusal });
+    this.life = TOLD;
     // A node that is away may have it still, and knows it by its name.
-    if (this.#attempts > 0 || this.isSuspect) {
-      this.#work = { ...this.#work, args: [], holds: undefined };
+    if (this.attempts > 0 || this.isSuspect) {
+      this.work = { ...this.work, args: [], holds: undefined };
     }
   }
 
   /** Calls `end` once, when the call has settled, or was refused. */
   atEnd(end: () => void): void {
-    this.#atEnd ??= [];
-    this.#atEnd.push(end);
+    (this.#atEnd ??= []).push(end);
   }
 
   /** It comes back from a worker. @returns whether that was an attempt, which the timeline notes */
@@ -277,8 +253,8 @@ export class Call implements Queued {
     if (fate === 'unread') this.#mayBeUnreadable = true;
     if (!wasStarted(fate)) return false;
     // A call that may not run again is spent, whoever has ended the worker.
-    if (fate === 'running' || this.retries === 0) this.#deaths += 1;
-    this.#attempts += 1;
+    if (fate === 'running' || this.retries === 0) this.deaths += 1;
+    this.attempts += 1;
     this.note(CALL.lost);
     return true;
   }
@@ -286,8 +262,8 @@ export class Call implements Queued {
   /** The worker from which it came back as this has it still. @returns whether its attempt goes on */
   found(fate: Fate | undefined): boolean {
     if (fate !== 'running') return false;
-    this.#attempts -= 1;
-    this.#deaths -= 1;
+    this.attempts -= 1;
+    this.deaths -= 1;
     return true;
   }
 
@@ -298,12 +274,12 @@ export class Call implements Queued {
    * @throws what `retryOn` or `retryDelayMs` throws; TypeError, RangeError: what they return
    */
   failed(error: unknown): number | undefined {
-    const isLast = this.#deaths + this.#failures >= this.retries;
+    const isLast = this.deaths + this.#failures >= this.retries;
     // After a ClosureInputError: the function was not started.
-    if (this.#isMoved || isLast || error instanceof ClosureInputError) return undefined;
-    const delayMs = this.retryRule?.(error, this.#attempts + 1);
+    if (this.isMoved || isLast || error instanceof ClosureInputError) return undefined;
+    const delayMs = this.retryRule?.(error, this.attempts + 1);
     if (delayMs === undefined) return undefined;
-    this.#attempts += 1;
+    this.attempts += 1;
     this.#failures += 1;
     return delayMs;
   }
@@ -316,25 +292,20 @@ export class Call implements Queued {
    */
   whyNotAgain(cause: unknown): string | undefined {
     // A moved call that was recalled is one that is dropped, after a failure or a stop.
-    if (this.#isMoved && cause !== undefined) {
-      return `The arguments of '${this.#work.name}' were moved to a worker that is lost`;
+    if (this.isMoved && cause !== undefined) {
+      return `The arguments of '${this.work.name}' were moved to a worker that is lost`;
     }
     return this.isSpent ? lossesOf(this, cause) : undefined;
   }
 
-  /** How many workers have died while they ran it. */
-  get deaths(): number {
-    return this.#deaths;
-  }
-
   /** Its arguments go to a worker, and cannot go to another. */
   move(): void {
-    this.#isMoved = true;
+    this.isMoved = true;
   }
 
   /** The next worker may take longer to begin it. */
   allowLonger(): void {
-    this.#patienceMs *= 10;
+    this.patienceMs *= 10;
   }
 
   /**
@@ -342,30 +313,30 @@ export class Call implements Queued {
    * every check: a refused call must leave the caller its objects.
    */
   enter(): void {
-    this.arrive(this.#work);
+    this.arrive(this.work);
     this.note(CALL.queued);
   }
 
   /** `work` is what is sent. */
   arrive(work: Work): void {
     const { take } = work;
-    this.#work = take === undefined ? work : { ...work, ...take(), take: undefined };
+    this.work = take === undefined ? work : { ...work, ...take(), take: undefined };
   }
 
   /** Notes in the timeline what has become of it. `event`: a value of CALL. */
   note(event: number, worker?: number): void {
     this.#span?.note(CALL_TYPES[event] ?? '');
-    this.#owner?.events.note(event, this.id, this.#work.name, worker);
+    this.#owner?.events.note(event, this.id, this.work.name, worker);
   }
 
   /** Its function has reported values, each of which is packed. */
   progressed(values: readonly Uint8Array[]): void {
-    if (this.#life.at === 'in-flight' && this.decided === undefined) this.#report?.(values, this);
+    if (this.life.at === 'in-flight' && this.decided === undefined) this.#report?.(values, this);
   }
 
   #endSpan(failure: { error: unknown } | undefined): void {
     const isLost = this.isSpent || this.#takenAt === undefined;
-    this.#span?.end(isLost ? this.#attempts : this.#attempts + 1, failure);
+    this.#span?.end(isLost ? this.attempts : this.attempts + 1, failure);
   }
 }
 
