@@ -191,7 +191,7 @@ type CopiedArguments = {
  *   error of a getter; RangeError: a value is nested too deeply
  */
 function copyArguments(args: readonly unknown[], sharesMemory: boolean): CopiedArguments {
-  const ofPrimitives = bytesOfPrimitives(args);
+  const ofPrimitives = bytesOfSmall(args) ?? Number.POSITIVE_INFINITY;
   if (ofPrimitives <= MOST_BYTES_AS_VALUES) return { args: [...args], bytes: ofPrimitives };
   const small = smallCopy(args, refuseFields);
   if (small !== undefined && (small.bytes <= MOST_BYTES_AS_VALUES || !hasSerializer)) {
@@ -205,23 +205,26 @@ function copyArguments(args: readonly unknown[], sharesMemory: boolean): CopiedA
     const flat = flatCopy(args, bare);
     if (flat !== undefined) return flat;
   }
-  const isBare = new Set(bare.map(({ index }) => index));
-  const others = args.map((value, index) => (isBare.has(index) ? undefined : value));
+  const others = without(args, bare);
   const packed = tryToPack(others, bare, sharesMemory);
   if (packed === undefined) return { args: structuredClone(args), bytes: 0 };
   const bytes = packed.byteLength;
   if (bare.length < args.length) {
-    const head = packed.subarray(0, bare.reduce(withoutBytes, bytes));
+    const head = packed.subarray(0, bytes - bytesOfBare(bare));
     if (!sharesMemory) checkKept(others, head);
     else if (mayBeLost(others, head)) return { args: structuredClone(args), bytes };
   }
   return { args: sharesMemory ? packed.buffer : packed, bytes };
 }
 
-/** @returns Infinity if they are not all primitive */
-function bytesOfPrimitives(args: readonly unknown[]): number {
+/** @returns undefined unless each is primitive and small */
+function bytesOfSmall(values: readonly unknown[]): number | undefined {
   let bytes = 0;
-  for (const value of args) bytes += bytesOfPrimitive(value) ?? Number.POSITIVE_INFINITY;
+  for (const value of values) {
+    const own = bytesOfPrimitive(value);
+    if (own === undefined || own > MOST_BYTES_AS_VALUES) return undefined;
+    bytes += own;
+  }
   return bytes;
 }
 
@@ -297,14 +300,8 @@ function tryToPack(
 
 /** @returns undefined unless each argument is shared memory itself, or primitive and small */
 function sharedAsTheyAre(args: readonly unknown[]): CopiedArguments | undefined {
-  let bytes = 0;
-  for (const value of args) {
-    if (isSharedMemory(value)) continue;
-    const own = bytesOfPrimitive(value);
-    if (own === undefined || own > MOST_BYTES_AS_VALUES) return undefined;
-    bytes += own;
-  }
-  return { args: [...args], bytes };
+  const bytes = bytesOfSmall(args.filter((value) => !isSharedMemory(value)));
+  return bytes === undefined ? undefined : { args: [...args], bytes };
 }
 
 /** (What a property of a typed array says, and its prototype, anybody may have changed.) */
@@ -328,21 +325,21 @@ function flatCopy(
   args: readonly unknown[],
   bare: readonly BareArray[],
 ): CopiedArguments | undefined {
-  const values = [...args];
-  let bytes = 0;
-  for (const array of bare) {
-    values[array.index] = undefined;
-    bytes += array.bytes.byteLength;
-  }
-  for (const value of values) {
-    const own = bytesOfPrimitive(value);
-    if (own === undefined || own > MOST_BYTES_AS_VALUES) return undefined;
-    bytes += own;
-  }
-  return { args: copyFlat(values, bare), bytes };
+  const values = without(args, bare);
+  const bytes = bytesOfSmall(values);
+  if (bytes === undefined) return undefined;
+  return { args: copyFlat(values, bare), bytes: bytes + bytesOfBare(bare) };
 }
 
-const withoutBytes = (sum: number, { bytes }: BareArray): number => sum - bytes.byteLength;
+/** The arguments, `undefined` in place of each bare array. */
+function without(args: readonly unknown[], bare: readonly BareArray[]): unknown[] {
+  const values = [...args];
+  for (const { index } of bare) values[index] = undefined;
+  return values;
+}
+
+const bytesOfBare = (bare: readonly BareArray[]): number =>
+  bare.reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
 
 const isShared = (error: unknown): boolean =>
   isDataCloneError(error) && error.message === SHARED_MEMORY;
