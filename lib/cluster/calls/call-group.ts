@@ -16,8 +16,13 @@
 
 import { describe } from '../../base/thrown-value.ts';
 import { CancelledError } from '../../errors/errors.ts';
-import { Line } from '../../pool/queue/call-lines.ts';
-import type { CallQueue, Outcome, Queued, RoomWaiter } from '../../pool/queue/call-queue.ts';
+import {
+  type CallQueue,
+  Line,
+  type Outcome,
+  type Queued,
+  type RoomWaiter,
+} from '../../pool/queue/call-queue.ts';
 
 /** The part of a call that the group uses. */
 export interface Grouped extends Queued {

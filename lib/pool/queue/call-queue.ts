@@ -7,7 +7,7 @@
  * 2. What waits for room gets it by priority, and in each priority in order: else small calls would
  *    pass a large one without end.
  * 3. There is room for a call if with it neither limit is exceeded; or if nothing is queued, however
- *    large it is, so that no call waits for ever. `#bytes` is the sum of `bytes` of what is queued.
+ *    large it is, so that no call waits for ever. `queuedBytes` is the sum of `bytes` of what is queued.
  * 4. `putBack` needs no room, so that workers which fail together cannot wait for each other. (In
  *    TensorFlow they can.) It goes to the head; a suspect, which may have killed its worker, to
  *    the tail.
@@ -20,7 +20,7 @@
  * 7. After `close` nothing new is put in. Calls in flight stay there until `out`.
  */
 
-import { CallLines, type InLine, Line, PRIORITIES, type Runner, rankOf } from './call-lines.ts';
+import { type InLine, PRIORITIES, type Runner } from './call-lines.ts';
 import type { NeverReady } from './readiness.ts';
 
 /** The part of a call that the queue uses. */
@@ -101,8 +101,10 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     delayed: 0,
     out: 0,
   };
-  #bytes = 0;
-  #end: End | undefined;
+  // What follows is written here alone.
+  /** The bytes that the arguments of the queued calls take. */
+  queuedBytes = 0;
+  end: End | undefined;
 
   /**
    * @param maxQueued - `put` finds no room while this number of calls is queued
@@ -116,11 +118,6 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
 
   get queued(): number {
     return this.#counts.queued;
-  }
-
-  /** The bytes that the arguments of those take. */
-  get queuedBytes(): number {
-    return this.#bytes;
   }
 
   count(place: Place): number {
@@ -143,13 +140,9 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     return () => (this.#live.first()?.number ?? Number.POSITIVE_INFINITY) > last;
   }
 
-  get end(): End | undefined {
-    return this.#end;
-  }
-
   /** Whether nothing more runs but what is in flight. */
   get isClosed(): boolean {
-    return this.#end?.dropped !== undefined;
+    return this.end?.dropped !== undefined;
   }
 
   /**
@@ -161,8 +154,8 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
    * @throws the error of `enter`, or of `close`: the call is out
    */
   put(call: C, makeWaiter: (call: C) => RoomWaiter, isEarlier = false): boolean {
-    if (this.#end !== undefined && (this.isClosed || !isEarlier)) {
-      const { refusal } = this.#end;
+    if (this.end !== undefined && (this.isClosed || !isEarlier)) {
+      const { refusal } = this.end;
       call.become({ at: 'out', refusal });
       call.tell();
       throw refusal;
@@ -263,7 +256,7 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
   /** From now on nothing is put in. Only the first `dropped` counts. */
   close(end: End): void {
     if (this.isClosed) return;
-    this.#end = end;
+    this.end = end;
     const { dropped } = end;
     if (dropped === undefined) return;
     for (const call of this.some(({ life }) => life.at !== 'in-flight')) {
@@ -291,7 +284,7 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
 
   #hasRoom({ bytes }: C): boolean {
     const { queued } = this;
-    return queued === 0 || (queued < this.#maxQueued && this.#bytes + bytes <= this.#maxBytes);
+    return queued === 0 || (queued < this.#maxQueued && this.queuedBytes + bytes <= this.#maxBytes);
   }
 
   #move(call: C, life: Life, worker?: number): void {
@@ -299,8 +292,8 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
     call.become(life, worker); // if it throws, nothing has changed
     this.#counts[before.at] -= 1;
     this.#counts[life.at] += 1;
-    if (before.at === 'queued') this.#bytes -= bytes;
-    if (life.at === 'queued') this.#bytes += bytes;
+    if (before.at === 'queued') this.queuedBytes -= bytes;
+    if (life.at === 'queued') this.queuedBytes += bytes;
     if (before.at === 'new' && life.at !== 'out') {
       call.number = ++this.#last;
       this.#live.push(call);
@@ -328,6 +321,227 @@ export class CallQueue<C extends Queued> implements QueuedCalls<C> {
         continue;
       }
       waiter.entered();
+    }
+  }
+}
+
+// The lines of the queued calls: first those of high priority, then normal, then low; in each priority
+// first in, first out. Calls that only some workers may run have a line of their own for each
+// placement, so that a worker passes those that it may not run at once, however many they are.
+
+const ANYWHERE = '';
+
+class CallLines<C extends InLine> {
+  readonly #isHere: (item: C) => boolean;
+  /** By priority, the first served first: by placement. Only that of ANYWHERE may be empty. */
+  readonly #lines: Map<string, Line<C>>[];
+  #first = 0;
+  #last = 0;
+
+  /** @param isHere - as of a Line */
+  constructor(isHere: (item: C) => boolean) {
+    this.#isHere = isHere;
+    this.#lines = PRIORITIES.map(() => new Map([[ANYWHERE, new Line<C>(isHere)]]));
+  }
+
+  /** Whether items are here that only some workers may run. */
+  get hasPlaced(): boolean {
+    return this.#lines.some(({ size }) => size > 1);
+  }
+
+  /** The workers that items are placed on, by index. */
+  get placedOn(): number[] {
+    if (!this.hasPlaced) return [];
+    return this.firsts.flatMap(({ placement }) => placement?.worker ?? []);
+  }
+
+  /** The first item of each priority and placement: the oldest of all is among them. */
+  get firsts(): C[] {
+    return this.#lines.flatMap((lines) =>
+      [...lines.values()].flatMap((line) => line.first() ?? []),
+    );
+  }
+
+  push(item: C): void {
+    this.#pushAt(item, rankOf(item));
+  }
+
+  /** Behind everything that is here now, whatever its priority. */
+  pushLast(item: C): void {
+    const isFilled = (lines: Map<string, Line<C>>): boolean =>
+      [...lines.values()].some(({ size }) => size > 0);
+    this.#pushAt(item, Math.max(rankOf(item), this.#lines.findLastIndex(isFilled)));
+  }
+
+  /** Ahead of all of its priority. */
+  unshift(item: C): void {
+    this.#first -= 1;
+    item.order = this.#first;
+    this.#enter(item, rankOf(item)).unshift(item);
+  }
+
+  /** The next item that the runner may run; without a runner, one that any worker may run. */
+  first(runner?: Runner): C | undefined {
+    return this.#next(runner)?.first();
+  }
+
+  shift(runner?: Runner): C | undefined {
+    const item = this.#next(runner)?.shift();
+    if (item !== undefined) this.#left(item);
+    return item;
+  }
+
+  /** Has to be called when `isHere` has become false for an item of the lines. */
+  hasLeft(item: C): void {
+    this.#lines[item.rank ?? 0]?.get(keyOf(item))?.hasLeft();
+    this.#left(item);
+  }
+
+  /** Removes the items for which `isWanted` is true, and returns them in order. */
+  takeAll(isWanted: (item: C) => boolean): C[] {
+    const taken = this.#lines.flatMap((lines) =>
+      [...lines.values()]
+        .flatMap((line) => line.takeAll(isWanted))
+        .toSorted((one, other) => (one.order ?? 0) - (other.order ?? 0)),
+    );
+    for (const item of taken) this.#left(item);
+    return taken;
+  }
+
+  #pushAt(item: C, rank: number): void {
+    this.#last += 1;
+    item.order = this.#last;
+    this.#enter(item, rank).push(item);
+  }
+
+  /** @returns the line of the item, which it enters next */
+  #enter(item: C, rank: number): Line<C> {
+    item.rank = rank;
+    const lines = this.#lines[rank] as Map<string, Line<C>>;
+    const key = keyOf(item);
+    let line = lines.get(key);
+    if (line === undefined) lines.set(key, (line = new Line<C>(this.#isHere)));
+    return line;
+  }
+
+  #left(item: C): void {
+    if (item.placement === undefined) return;
+    const lines = this.#lines[item.rank ?? 0];
+    const key = keyOf(item);
+    if (lines?.get(key)?.size === 0) lines.delete(key);
+  }
+
+  #next(runner: Runner | undefined): Line<C> | undefined {
+    for (const lines of this.#lines) {
+      let found: Line<C> | undefined;
+      let least = Number.POSITIVE_INFINITY;
+      for (const line of lines.values()) {
+        const item = line.first();
+        if (item === undefined || (item.order ?? 0) > least) continue;
+        const { placement } = item;
+        if (placement !== undefined && runner?.canRun(placement) !== true) continue;
+        if (runner?.lacks?.(item) === true) continue;
+        found = line;
+        least = item.order ?? 0;
+      }
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+}
+
+/** The position of its priority in PRIORITIES. */
+const rankOf = ({ priority = 'normal' }: InLine): number => PRIORITIES.indexOf(priority);
+const keyOf = ({ placement }: InLine): string => placement?.key ?? ANYWHERE;
+
+/**
+ * A line, first in, first out, whose items may leave from anywhere: an item that has left stays
+ * in the arrays, where it is skipped, until most items there have left. So each call takes the
+ * same time on average, however long the line is.
+ */
+export class Line<T> {
+  readonly #isHere: (item: T) => boolean;
+  #head: T[] = []; // reversed: the next item is at the end
+  #tail: (T | undefined)[] = [];
+  #next = 0; // in #tail
+  /** Written here alone. */
+  size = 0;
+  /** The number of items in the arrays that have left. */
+  #left = 0;
+
+  /** @param isHere - false from the moment on in which an item leaves other than by `shift` */
+  constructor(isHere: (item: T) => boolean) {
+    this.#isHere = isHere;
+  }
+
+  /** All items, in order. */
+  get items(): T[] {
+    const all = [...this.#head.toReversed(), ...(this.#tail.slice(this.#next) as T[])];
+    return all.filter(this.#isHere);
+  }
+
+  push(item: T): void {
+    this.size += 1;
+    this.#tail.push(item);
+  }
+
+  unshift(item: T): void {
+    this.size += 1;
+    this.#head.push(item);
+  }
+
+  /** The first item, which stays in the line. */
+  first(): T | undefined {
+    for (;;) {
+      const item = this.#head.length > 0 ? this.#head.at(-1) : this.#tail[this.#next];
+      if (item === undefined || this.#isHere(item)) return item;
+      this.#drop();
+      this.#left -= 1;
+    }
+  }
+
+  shift(): T | undefined {
+    const item = this.first();
+    if (item === undefined) return undefined;
+    this.size -= 1;
+    this.#drop();
+    return item;
+  }
+
+  /** Has to be called when `isHere` has become false for an item of the line. */
+  hasLeft(): void {
+    this.size -= 1;
+    this.#left += 1;
+    if (this.#left <= this.size) return;
+    this.#tail = this.size === 0 ? [] : this.items;
+    this.#head = [];
+    this.#next = 0;
+    this.#left = 0;
+  }
+
+  /** Removes the items for which `isWanted` is true, and returns them in order. */
+  takeAll(isWanted: (item: T) => boolean = () => true): T[] {
+    const here = this.items;
+    const taken = here.filter(isWanted);
+    this.#tail = here.filter((item) => !isWanted(item));
+    this.#head = [];
+    this.#next = 0;
+    this.#left = 0;
+    this.size = this.#tail.length;
+    return taken;
+  }
+
+  /** Takes the first item out of the arrays. */
+  #drop(): void {
+    if (this.#head.length > 0) {
+      this.#head.pop();
+      return;
+    }
+    this.#tail[this.#next] = undefined; // so that the array does not keep the item alive
+    this.#next += 1;
+    if (this.#next > 1_024 && this.#next * 2 > this.#tail.length) {
+      this.#tail = this.#tail.slice(this.#next);
+      this.#next = 0;
     }
   }
 }
