@@ -2,9 +2,13 @@
 
 import { throwIfAborted } from '../base/abort.ts';
 import { DeadlineExceededError, InvalidArgumentError, poolClosed } from '../errors/errors.ts';
-import { CallPool } from '../pool/call-pool.ts';
-import { checkWaitOptions, type WaitOptions } from '../pool/calls/call-options.ts';
-import { type CallsHost, shownName } from '../pool/calls/calls.ts';
+import { CallPool, type PoolCore, type PoolExtension } from '../pool/call-pool.ts';
+import {
+  type CallsHost,
+  checkWaitOptions,
+  shownName,
+  type WaitOptions,
+} from '../pool/calls/calls.ts';
 import type {
   FunctionNames,
   Named,
@@ -12,7 +16,6 @@ import type {
   ScheduleArgs,
   ScheduleOptions,
 } from '../pool/calls/signatures.ts';
-import type { PoolCore, PoolExtension } from '../pool/pool-core.ts';
 import type { ClusterCoordinatorOptions } from '../pool/pool-options.ts';
 import type { Call } from '../pool/queue/call.ts';
 import { type AnyFunction, checkFunctionOrName } from '../pool/queue/module-exports.ts';
@@ -200,7 +203,7 @@ export class ClusterCoordinator<M extends object = any> extends CallPool<M> {
       );
     }
     const name = async (): Promise<string> =>
-      typeof datasetFn === 'string' ? datasetFn : await core.functions.find(datasetFn);
+      typeof datasetFn === 'string' ? datasetFn : await core.resolver.find(datasetFn);
     return datasets.create<T>(name, work);
   }
 

@@ -5,8 +5,7 @@
  */
 
 export * from '../errors/public-errors.ts';
-export type { WaitOptions } from '../pool/calls/call-options.ts';
-export type { Results } from '../pool/calls/calls.ts';
+export type { Results, WaitOptions } from '../pool/calls/calls.ts';
 export type {
   CallOptions,
   FunctionNames,
@@ -22,7 +21,6 @@ export type {
   SettledItem,
   StandsFor,
 } from '../pool/calls/signatures.ts';
-export type { FunctionStats, Percentiles } from '../pool/function-stats.ts';
 export type { LocalWorkerOptions } from '../pool/local/local-strategy.ts';
 export {
   type ElasticWorkers,
@@ -35,10 +33,10 @@ export type {
   ClusterEvents,
   ClusterStats,
   ReadyOptions,
-  Retry,
   WorkerMessage,
 } from '../pool/pool-options.ts';
 export type { Priority } from '../pool/queue/call-lines.ts';
+export type { FunctionStats, Percentiles, Retry } from '../pool/queue/call-rules.ts';
 export type { RunningCall, WorkerInfo } from '../pool/queue/strategy.ts';
 export type { TaskMessage } from '../pool/worker/task-channel.ts';
 export type { Recycle } from '../pool/workers/channel.ts';

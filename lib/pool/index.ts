@@ -20,7 +20,6 @@ export type {
   StandsFor,
 } from './calls/signatures.ts';
 export { createPool, type Pool, type PoolOptions } from './create-pool.ts';
-export type { FunctionStats, Percentiles } from './function-stats.ts';
 export type {
   ElasticWorkers,
   LocalStrategyOptions,
@@ -32,9 +31,9 @@ export type {
   ClusterEvents,
   ClusterStats,
   ReadyOptions,
-  Retry,
 } from './pool-options.ts';
 export type { Priority } from './queue/call-lines.ts';
+export type { FunctionStats, Percentiles, Retry } from './queue/call-rules.ts';
 export type { RunningCall, WorkerInfo } from './queue/strategy.ts';
 export type { CurrentCall } from './worker/call-store.ts';
 export { currentCall } from './worker/current-call.ts';

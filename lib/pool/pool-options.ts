@@ -1,16 +1,14 @@
 /** The options of a pool or cluster and of its methods, and its counts. */
 
 import { type Channel, channel } from 'node:diagnostics_channel';
-import { type Checks, checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
+import { type Checks, checkDuration, invalidType } from '../base/arguments.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import type { ReadinessReport } from '../errors/phases.ts';
 import { publish } from '../events/channels.ts';
 import { type CoordinatorMessage, log } from '../events/spine.ts';
-import { countFrom } from './calls/call-options.ts';
-import { checkResults, type Results } from './calls/calls.ts';
-import type { FunctionStats } from './function-stats.ts';
-import type { EngineEvent, WorkerInfo } from './queue/strategy.ts';
-import { RETRIES } from './worker/messages.ts';
+import { checkResults, countFrom, type Results } from './calls/calls.ts';
+import type { FunctionStats, Retry } from './queue/call-rules.ts';
+import type { WorkerInfo } from './queue/strategy.ts';
 import { aboutOf } from './worker/task-channel.ts';
 
 /** The options of a ClusterCoordinator. */
@@ -92,10 +90,6 @@ export type ReadyOptions = {
   onProgress?: ((report: ReadinessReport) => void) | undefined;
 };
 
-const MAX_QUEUED = 262_144; // as in TensorFlow
-const MAX_QUEUED_BYTES = 2 ** 30;
-const CANCEL_GRACE_MS = 5_000;
-
 /** @throws TypeError */
 export function isCoordinator(name: string, value: unknown): void {
   if (!(value instanceof Coordinator)) throw invalidType(name, 'an instance of Coordinator', value);
@@ -110,36 +104,7 @@ export const CLUSTER_OPTIONS: Checks = {
   results: checkResults,
 };
 
-/** The options with their defaults. */
-type Checked = {
-  maxQueued: number;
-  maxQueuedBytes: number;
-  retries: number;
-  cancelGraceMs: number;
-  /** The option `coordinator`. */
-  parent: Coordinator | undefined;
-  results: Results | undefined;
-};
-
-/** @throws TypeError, RangeError */
-export function checkClusterOptions(options: ClusterCoordinatorOptions | undefined): Checked {
-  const given = checkOptions('options', options, CLUSTER_OPTIONS) as ClusterCoordinatorOptions;
-  const { maxQueued = MAX_QUEUED, maxQueuedBytes = MAX_QUEUED_BYTES, retries = RETRIES } = given;
-  const { cancelGraceMs = CANCEL_GRACE_MS, coordinator: parent, results } = given;
-  return { maxQueued, maxQueuedBytes, retries, cancelGraceMs, parent, results };
-}
-
 // The events of a pool, and the channel `allstop:cluster:worker` that hears of its workers.
-
-/** A function is run again: its worker was lost, or `retryOn` says so. */
-export type Retry = {
-  /** The name of the function. */
-  name: string;
-  /** The number of the attempt that follows; at least 2. */
-  attempt: number;
-  /** Why the worker was lost, or the error of the function. */
-  cause: unknown;
-};
 
 /** The events of a ClusterCoordinator, by name: the arguments of their listeners. */
 export type ClusterEvents = {
@@ -173,24 +138,23 @@ export type WorkerMessage = CoordinatorMessage & {
   error?: Error;
 };
 
-const EVENTS = { workerStarted: 'started', workerLost: 'lost', workerStuck: 'stuck' } as const;
-
 const WORKER = channel('allstop:cluster:worker') as Channel<unknown, WorkerMessage>;
 
+/** What is emitted. */
+export type PoolEvent = {
+  [K in keyof ClusterEvents]: [K, ...ClusterEvents[K]];
+}[keyof ClusterEvents];
+
 /** @param coordinator the cluster's */
-export function publishWorker(
-  coordinator: object,
-  ...[type, worker, error]: Exclude<EngineEvent, ['disconnected', Error] | ['reconnected']>
-): void {
-  const event = EVENTS[type];
-  publish(WORKER, () => ({
-    ...aboutOf(coordinator),
-    event,
-    worker,
-    ...(error !== undefined && { error }),
-  }));
+export function publishWorker(coordinator: object, what: PoolEvent): void {
+  if (what[0] !== 'workerStarted' && what[0] !== 'workerLost' && what[0] !== 'workerStuck') return;
+  const [type, worker, error] = what;
+  const event = ({ workerStarted: 'started', workerLost: 'lost', workerStuck: 'stuck' } as const)[
+    type
+  ];
+  const about = aboutOf(coordinator);
+  publish(WORKER, () => ({ ...about, event, worker, ...(error !== undefined && { error }) }));
   if (!log.enabled || event === 'lost') return; // the pool has a line for a lost one
-  const { coordinator: name } = aboutOf(coordinator);
   const deed = event === 'started' ? 'has started' : 'is stuck, and was replaced';
-  log('%s: %s %s', name, worker.name, deed);
+  log('%s: %s %s', about.coordinator, worker.name, deed);
 }

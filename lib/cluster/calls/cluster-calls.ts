@@ -4,10 +4,11 @@
  */
 
 import { rejection } from '../../base/callers-frames.ts';
-import { type CheckedOptions, checkCallOptions } from '../../pool/calls/call-options.ts';
 import {
   Calls,
   type CallsHost,
+  type CheckedOptions,
+  checkCallOptions,
   type HeldCall,
   type Report,
   type Started,

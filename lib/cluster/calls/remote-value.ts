@@ -7,7 +7,7 @@ import { showAs } from '../../base/inspect.ts';
 import { define } from '../../base/thrown-value.ts';
 import { Timer, turn } from '../../base/timer.ts';
 import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
-import { checkWaitOptions } from '../../pool/calls/call-options.ts';
+import { checkWaitOptions } from '../../pool/calls/calls.ts';
 import type { Settle } from '../../pool/queue/call-queue.ts';
 import { giveFailure, noteFailure } from '../../pool/queue/unseen-functions.ts';
 import { RecentValues } from '../../pool/worker/recent-values.ts';

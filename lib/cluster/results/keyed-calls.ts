@@ -20,8 +20,13 @@ import { builtin } from '../../base/builtins.ts';
 import { attempt, fieldOf, isError, messageOf } from '../../base/thrown-value.ts';
 import { classOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import type { CheckedOptions } from '../../pool/calls/call-options.ts';
-import type { HeldCall, KeptResults, KeptResultsHost, Started } from '../../pool/calls/calls.ts';
+import type {
+  CheckedOptions,
+  HeldCall,
+  KeptResults,
+  KeptResultsHost,
+  Started,
+} from '../../pool/calls/calls.ts';
 import type { Work } from '../../pool/queue/call.ts';
 import type { Outcome, Settle } from '../../pool/queue/call-queue.ts';
 import { deadlineExceeded, UNLIMITED, watch } from '../../pool/queue/time-limits.ts';

@@ -1,14 +1,35 @@
-/** Makes a call of each call: checks it, finds its function's name, and puts it in the queue. */
+/**
+ * Makes a call of each call: checks it, finds its function's name, and puts it in the queue. The
+ * options are checked at the door, so that a refused call changes nothing. What a call is given to call
+ * back is called in the async context of the call, whichever worker's message it is that asks for it.
+ */
 
+import { AsyncResource } from 'node:async_hooks';
 import { reasonOfAbort, throwIfAborted } from '../../base/abort.ts';
-import { invalidType } from '../../base/arguments.ts';
+import {
+  type Checks,
+  checkBoolean,
+  checkDuration,
+  checkFunction,
+  checkOptions,
+  checkSignal,
+  checkString,
+  integerFrom,
+  invalidType,
+  isBag,
+  oneOf,
+  outOfRange,
+  unchecked,
+} from '../../base/arguments.ts';
 import { rejection } from '../../base/callers-frames.ts';
-import { fieldOf, isThenable } from '../../base/thrown-value.ts';
+import { fieldOf, isOfType, isThenable } from '../../base/thrown-value.ts';
 import { EventLoopYield } from '../../base/timer.ts';
-import { FailedPreconditionError } from '../../errors/errors.ts';
+import { checkErrorTypes, isErrorClass } from '../../coordinator/coordinator-options.ts';
+import { FailedPreconditionError, InvalidArgumentError } from '../../errors/errors.ts';
+import { activeContext } from '../../telemetry/spans.ts';
 import { unpackValue } from '../../values/value.ts';
-import { Call, type CallOwner, type Work } from '../queue/call.ts';
-import type { Placement } from '../queue/call-lines.ts';
+import { Call, type CallTerms, type RetryRule, type Work } from '../queue/call.ts';
+import { Placement, PRIORITIES } from '../queue/call-lines.ts';
 import type { Outcome, RoomWaiter, Settle } from '../queue/call-queue.ts';
 import type { CallRules } from '../queue/call-rules.ts';
 import {
@@ -19,11 +40,10 @@ import {
 import {
   deadlineExceeded,
   inTime,
-  limit,
-  notCalled,
+  type Limits,
   overdue,
   UNLIMITED,
-  whyWaiting,
+  watch,
 } from '../queue/time-limits.ts';
 import { giveFailure } from '../queue/unseen-functions.ts';
 import { argumentsOf, makeWork } from '../queue/work.ts';
@@ -34,54 +54,186 @@ import {
   traceEnd,
   traceStart,
 } from '../worker/task-channel.ts';
-import { type CheckedOptions, checkPlacement, checkRunOptions } from './call-options.ts';
-import type { CallOptions } from './signatures.ts';
+import type { CallOptions, ScheduleOptions } from './signatures.ts';
 
-// Publishes the life of one call on the tracing channel, in the thread that made it.
+/** Checks an integer from `least` on, or Infinity. */
+export const countFrom =
+  (least: number) =>
+  (name: string, value: unknown): void => {
+    if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
+    const isCount = Number.isInteger(value) || value === Number.POSITIVE_INFINITY;
+    if (!isCount || value < least) {
+      throw outOfRange(name, `an integer >= ${least}, or Infinity`, value);
+    }
+  };
 
-class CallTrace {
-  readonly #message: TaskMessage;
-  #call: Call | undefined;
+/**
+ * `fn`, which is called in the async context that is now. (What `AsyncLocalStorage.bind` returns has
+ * properties that are defined for each call.)
+ */
+export function inThisContext<A extends unknown[], R>(fn: (...args: A) => R): (...args: A) => R {
+  const here = new AsyncResource('allstop');
+  return (...args) => here.runInAsyncScope(fn, undefined, ...args);
+}
 
-  constructor(coordinator: object, name: string) {
-    this.#message = { ...aboutOf(coordinator), side: 'caller', name, call: 0, attempt: 1 };
-  }
+function checkFinite(name: string, value: unknown): void {
+  checkDuration(name, value);
+  if (value === Number.POSITIVE_INFINITY) throw outOfRange(name, 'finite', value);
+}
 
-  /** Queues the call by `put`, in the contexts that subscribers have bound to the start. */
-  start<T>(call: Call, put: () => T): T {
-    this.#call = call;
-    this.#message.call = call.id;
-    return traceStart(this.#message, put);
-  }
+const OF_A_WAIT = { signal: checkSignal, timeoutMs: checkDuration };
+export const OF_A_CALL: Checks = {
+  ...OF_A_WAIT,
+  runTimeoutMs: checkDuration,
+  retries: countFrom(0),
+  retryOn: unchecked,
+  retryDelayMs: (name, value) => {
+    if (typeof value !== 'function') checkFinite(name, value);
+  },
+  priority: oneOf(...PRIORITIES),
+  worker: integerFrom(0),
+  resources: (name, value) => {
+    if (!isBag(value)) throw invalidType(name, 'of type object', value);
+    for (const [resource, amount] of Object.entries(value)) {
+      checkFinite(`${name}.${resource}`, amount);
+    }
+  },
+  onProgress: checkFunction,
+};
+const OF_A_RUN: Checks = { ...OF_A_CALL, key: checkString };
 
-  /** `settle`, which then also publishes the end of the call. */
-  around(settle: Settle): Settle {
-    return (state, value) => {
-      const isFirst = settle(state, value);
-      if (isFirst) {
-        const { attempts = 0, isSpent = false } = this.#call ?? {};
-        this.#message.attempt = isSpent ? attempts : attempts + 1;
-        traceEnd(this.#message, state === 'ready' ? { result: value } : { error: value });
-      }
-      return isFirst;
+/** The options of a call of whichever method, with their defaults. */
+export type CheckedOptions = CallTerms & {
+  limits: Limits;
+  /** Is given each value that the function reports. */
+  onProgress?: ((value: unknown, item?: unknown) => unknown) | undefined;
+  /** The key under which the result is kept. */
+  key?: string | undefined;
+  /** The hash of the arguments of a call with a key, as they were when it was made. */
+  hash?: string | undefined;
+  /** It waited outside the queue, since before `close`. */
+  isEarlier?: boolean;
+};
+
+/** @throws TypeError, RangeError, InvalidArgumentError */
+export const checkCallOptions = (
+  options: CallOptions | undefined,
+  { rules }: Pick<CallsHost, 'rules'>,
+  checks: Checks = OF_A_CALL,
+): CheckedOptions =>
+  optionsOfCall(options === undefined ? options : checkOptions('options', options, checks), rules);
+
+/**
+ * All are made here, with the properties in one order, so that V8 keeps one hidden class.
+ *
+ * @param given - checked, each by itself. @throws RangeError, InvalidArgumentError
+ */
+export function optionsOfCall(
+  given: Partial<CallOptions> | undefined,
+  rules: CallRules,
+): CheckedOptions {
+  // To read what is not given is slow, once V8 has seen options of many kinds.
+  if (given === undefined) {
+    return {
+      limits: UNLIMITED,
+      retries: rules.retries,
+      retryRule: undefined,
+      runTimeoutMs: undefined,
+      priority: 'normal',
+      placement: undefined,
+      context: activeContext(),
+      onProgress: undefined,
+      key: undefined,
     };
   }
+  const { worker, resources, runTimeoutMs = Infinity, onProgress } = given;
+  const placement = Placement.of(worker, resources);
+  checkPlacement(placement, rules);
+  return {
+    limits: limitsOf(given),
+    retries: given.retries ?? rules.retries,
+    retryRule: retryRuleOf(given),
+    runTimeoutMs: runTimeoutMs === Infinity ? undefined : runTimeoutMs,
+    priority: given.priority ?? 'normal',
+    placement,
+    context: activeContext(),
+    onProgress: onProgress && inThisContext(onProgress),
+    key: given.key,
+  };
 }
+
+/** @throws RangeError: there will never be a worker for it */
+function checkPlacement(placement: Placement | undefined, rules: CallRules): void {
+  const error = rules.nowhere(placement);
+  if (error !== undefined) throw error;
+}
+
+/** @throws TypeError, RangeError, InvalidArgumentError */
+function retryRuleOf(given: Partial<ScheduleOptions>): RetryRule | undefined {
+  const { retryOn, retryDelayMs = 0 } = given;
+  if (retryOn === undefined) {
+    if (given.retryDelayMs === undefined) return undefined;
+    throw new InvalidArgumentError(
+      'options.retryDelayMs is for options.retryOn, which is not given: after a death the function runs again at once',
+    );
+  }
+  const isRule = typeof retryOn === 'function' && !isErrorClass(retryOn);
+  const isNamed = isRule ? retryOn : named(retryOn);
+  return inThisContext((error, attempt) => {
+    const again: unknown = isNamed(error, attempt);
+    checkBoolean('options.retryOn(error, attempt)', again);
+    if (!again) return undefined;
+    const delayMs = typeof retryDelayMs === 'function' ? retryDelayMs(attempt) : retryDelayMs;
+    checkFinite('options.retryDelayMs(attempt)', delayMs);
+    return delayMs;
+  });
+}
+
+function named(given: unknown): (error: unknown) => boolean {
+  const names = checkErrorTypes('options.retryOn', given);
+  return (error) => isOfType(error, names);
+}
+
+/** The options of `join` of a cluster. */
+export type WaitOptions = {
+  /** Milliseconds after which the wait rejects with a DeadlineExceededError. Default: Infinity. */
+  timeoutMs?: number | undefined;
+  /** When it aborts, the wait rejects with the signal's reason. Default: no signal. */
+  signal?: AbortSignal | undefined;
+};
+
+/** @throws TypeError, RangeError */
+export function checkWaitOptions(options: WaitOptions | undefined): Limits {
+  return limitsOf(checkOptions('options', options, OF_A_WAIT));
+}
+
+export const limitsOf = ({ signal, timeoutMs = Infinity }: WaitOptions): Limits =>
+  signal === undefined && timeoutMs === Infinity
+    ? UNLIMITED
+    : { signal, timeoutMs, leftMs: timeoutMs };
+
+/** `settle`, which then also publishes the end of the call on the tracing channel. */
+const traced =
+  (settle: Settle, message: TaskMessage, callOf: () => Call): Settle =>
+  (state, value) => {
+    if (!settle(state, value)) return false;
+    const { attempts, isSpent } = callOf();
+    message.attempt = isSpent ? attempts : attempts + 1;
+    traceEnd(message, state === 'ready' ? { result: value } : { error: value });
+    return true;
+  };
+
+/** Of a call that waits for whichever worker: continues the sentence of `deadlineExceeded`. */
+const whyWaiting = (whyNoWorker: string): string =>
+  whyNoWorker === '' ? '' : `: it has waited for a worker. ${whyNoWorker}`;
 
 /** What the calls of one pool share. */
 export interface CallsHost {
   readonly rules: CallRules;
   readonly resolver: NameResolver;
-  readonly owner: CallOwner;
-  /** The `retries` of a call that names none. */
-  readonly retries: number;
   /** Where the results of calls with a key are kept, and the fingerprint of the module. */
   readonly results?: { place: Results; definition: string } | undefined;
   sharesMemory(): boolean;
-  /** `Engine.whyNowhere` */
-  whyNowhere(placement: Placement): string | undefined;
-  /** `Engine.assertHeld` */
-  assertHeld(): Promise<void>;
   /** A call was put in the queue, or waits for room there. */
   onPut(): void;
   /** Why no worker is ready, as a sentence; '' while one is. */
@@ -107,10 +259,10 @@ export class Calls {
     this.host = host;
     const { results, rules } = host;
     this.kept = results?.place.open(results.definition, {
-      hold: (work, options, settle) => this.#put(work, { ...options, isHeld: true }, settle),
+      hold: (work, options, settle) => this.put(work, { ...options, isHeld: true }, settle),
       release: (call) => this.release(call),
       decide: (call, outcome) => rules.decide(call, outcome),
-      assertHeld: () => host.assertHeld(),
+      assertHeld: async () => await rules.engine.assertHeld?.(),
     });
   }
 
@@ -141,7 +293,12 @@ export class Calls {
       try {
         checkFunctionOrName(fn);
         const values = argumentsOf(args); // before the options: run('add', 1, 2)
-        const { room } = this.start(fn, values, checkRunOptions(given, this.host), settle);
+        const { room } = this.start(
+          fn,
+          values,
+          checkCallOptions(given, this.host, OF_A_RUN),
+          settle,
+        );
         if (room !== undefined) this.host.keepAlive(room).catch(refuse);
       } catch (error) {
         refuse(error);
@@ -159,7 +316,11 @@ export class Calls {
   ): Started {
     const { limits, runTimeoutMs, key } = options;
     throwIfAborted(limits.signal);
-    if (limits.leftMs <= 0) return this.#refuse(notCalled(shownName(fn), limits));
+    // A timer would decide after a turn of the event loop, in which a worker may run the function.
+    if (limits.leftMs <= 0) {
+      const late = deadlineExceeded(shownName(fn), limits.timeoutMs, ': it was not called');
+      return this.#refuse(late);
+    }
     if (runTimeoutMs === 0) return this.#refuse(overdue(shownName(fn), 0));
     const { resolver } = this.host;
     const name = resolver.known(fn);
@@ -194,13 +355,29 @@ export class Calls {
   }
 
   /** Puts a call in the queue, or has it wait for room. */
-  protected put(
-    work: Work,
-    options: CheckedOptions,
-    settle: Settle,
-    report: Report | undefined,
-  ): HeldCall {
-    return this.#put(work, options, settle, report);
+  protected put(work: Work, options: CheckedOptions, settle: Settle, report?: Report): HeldCall {
+    const { rules } = this.host;
+    const { limits, onProgress, isEarlier } = options;
+    const about = isTaskTraced() ? aboutOf(rules.coordinator) : undefined;
+    const message: TaskMessage | undefined = about && {
+      ...about,
+      side: 'caller',
+      name: work.name,
+      call: 0,
+      attempt: 1,
+    };
+    const told = onProgress === undefined ? report : this.#reporter(onProgress, report);
+    const settles = message === undefined ? settle : traced(settle, message, () => call);
+    const call: Call = new Call(work, settles, rules, options, told);
+    if (limits !== UNLIMITED) this.#limit(call, limits);
+    let room: Promise<void> | undefined;
+    if (message === undefined) room = this.#enter(call, isEarlier);
+    else {
+      message.call = call.id;
+      room = traceStart(message, () => this.#enter(call, isEarlier));
+    }
+    this.host.onPut();
+    return { call, room };
   }
 
   /** Lets the event loop turn if it is time for that. */
@@ -258,7 +435,7 @@ export class Calls {
       if (options.group === undefined && !wasOver && dropped !== undefined) throw dropped.value;
       const leftMs = timeoutMs - (performance.now() - began);
       if (leftMs <= 0) throw tooLate();
-      checkPlacement(options.placement, this.host);
+      checkPlacement(options.placement, rules);
       const own = { ...options, limits: { ...limits, leftMs } };
       started = this.#startNow({ ...work, name }, own, settle, report);
       return started; // later calls do not wait for its room
@@ -276,20 +453,20 @@ export class Calls {
     };
   }
 
-  #put(work: Work, options: CheckedOptions, settle: Settle, report?: Report): HeldCall {
-    const { rules, owner } = this.host;
-    const { limits, onProgress } = options;
-    const trace = isTaskTraced() ? new CallTrace(owner.coordinator, work.name) : undefined;
-    const told = onProgress === undefined ? report : this.#reporter(onProgress, report);
-    const call = new Call(work, trace?.around(settle) ?? settle, owner, options, told);
-    if (limits !== UNLIMITED) limit(call, limits, rules, () => this.host.whyNoWorker());
-    const { isEarlier } = options;
-    const room =
-      trace === undefined
-        ? this.#enter(call, isEarlier)
-        : trace.start(call, () => this.#enter(call, isEarlier));
-    this.host.onPut();
-    return { call, room };
+  /** Decides when a limit of the call is reached before it has settled. */
+  #limit(call: Call, limits: Limits): void {
+    const { name } = call.work;
+    const { placement } = call;
+    const whyQueued = (): string =>
+      placement === undefined
+        ? whyWaiting(this.host.whyNoWorker())
+        : `: it has waited for ${placement.text}`;
+    const late = (): void => {
+      const why = call.life.at === 'queued' ? whyQueued() : '';
+      const value = deadlineExceeded(name, limits.timeoutMs, why);
+      this.host.rules.decide(call, { state: 'failed', value });
+    };
+    call.atEnd(watch(limits, late, (reason) => this.#cancel(call, reason)));
   }
 
   /** @returns undefined if the call is queued; else a promise that resolves when it is */

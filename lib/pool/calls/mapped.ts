@@ -20,17 +20,34 @@ import {
   reasonOfAbort,
   removeAbortListener,
 } from '../../base/abort.ts';
-import { checkString, invalidType, isIterable } from '../../base/arguments.ts';
+import {
+  type Checks,
+  checkBoolean,
+  checkFunction,
+  checkOptions,
+  checkString,
+  invalidType,
+  isIterable,
+  oneOf,
+} from '../../base/arguments.ts';
 import { rejection } from '../../base/callers-frames.ts';
 import { showAs } from '../../base/inspect.ts';
 import { fieldOf, isObject, isThenable } from '../../base/thrown-value.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import { Line, type Outcome } from '../queue/call-queue.ts';
+import type { CallRules } from '../queue/call-rules.ts';
 import { type AnyFunction, checkFunctionOrName } from '../queue/module-exports.ts';
-import type { ChangeListeners } from '../queue/readiness.ts';
 import { giveFailure } from '../queue/unseen-functions.ts';
-import { type CheckedOptions, checkMapOptions } from './call-options.ts';
-import { type Calls, shownName } from './calls.ts';
+import {
+  type Calls,
+  type CheckedOptions,
+  countFrom,
+  inThisContext,
+  limitsOf,
+  OF_A_CALL,
+  optionsOfCall,
+  shownName,
+} from './calls.ts';
 import type { MapOptions } from './signatures.ts';
 
 // How many items `map` may have pulled and not yielded. Without a number from the user: twice as
@@ -107,26 +124,28 @@ type Waiter = {
   readonly reject: (error: unknown) => void;
 };
 
-export type MappedOptions = {
-  readonly fn: AnyFunction | string;
-  readonly items: Iterable<unknown> | AsyncIterable<unknown>;
-  /** The options of each call. Their signal is the whole map's. */
-  readonly options: CheckedOptions;
-  readonly lookAhead: LookAhead;
-  readonly isOrdered: boolean;
-  /** Failures are yielded, and end nothing. */
-  readonly settles: boolean;
-  /** Gives the key of an item, under which its result is kept. */
-  readonly key: ((item: unknown, index: number) => string) | undefined;
-  readonly calls: Calls;
-  /** Called when workers, or what they can do, have changed. */
-  readonly changes: ChangeListeners;
+const OF_A_MAP: Checks = {
+  ...OF_A_CALL,
+  concurrency: countFrom(1),
+  ordered: checkBoolean,
+  onError: oneOf('throw', 'settle'),
+  key: checkFunction,
 };
+
+const asItIs = <T>(value: T): T => value;
 
 const DONE: IteratorResult<unknown, undefined> = { done: true, value: undefined };
 
 export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
-  readonly #given: MappedOptions;
+  readonly #calls: Calls;
+  readonly #rules: CallRules;
+  readonly #fn: AnyFunction | string;
+  readonly #lookAhead: LookAhead;
+  readonly #isOrdered: boolean;
+  /** Failures are yielded, and end nothing. */
+  readonly #settles: boolean;
+  /** Gives the key of an item, under which its result is kept. */
+  readonly #key: MapOptions['key'];
   readonly #source: ItemSource;
   readonly #signal: AbortSignal | undefined;
   /** The options of each call, without the signal. */
@@ -156,17 +175,31 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   static {
     showAs(Mapped.prototype, (mapped) => ({
-      name: mapped.#name ?? shownName(mapped.#given.fn),
+      name: mapped.#name ?? shownName(mapped.#fn),
       facts: mapped.#facts,
     }));
   }
 
-  constructor(given: MappedOptions) {
-    this.#given = given;
-    this.#source = new ItemSource(given.items);
-    const { limits } = given.options;
-    this.#signal = limits.signal;
-    this.#options = { ...given.options, limits: { ...limits, signal: undefined } };
+  /** @throws TypeError, RangeError, InvalidArgumentError */
+  constructor(calls: Calls, fn: unknown, items: unknown, given: MapOptions | undefined) {
+    checkFunctionOrName(fn);
+    if (!isSource(items)) {
+      const remedy = typeof items === 'string' ? 'write [...text] for its characters' : undefined;
+      throw invalidType('items', 'an iterable or an async iterable', items, remedy);
+    }
+    const { concurrency, ordered, onError, key, ...of } = checkOptions('options', given, OF_A_MAP);
+    const { rules } = calls.host;
+    this.#calls = calls;
+    this.#rules = rules;
+    this.#fn = fn;
+    const options = optionsOfCall(of, rules);
+    this.#signal = options.limits.signal;
+    this.#options = { ...options, limits: limitsOf({ timeoutMs: options.limits.timeoutMs }) };
+    this.#lookAhead = new LookAhead(concurrency, () => rules.engine.capacity);
+    this.#isOrdered = ordered !== false;
+    this.#settles = onError === 'settle';
+    this.#key = key && inThisContext(key);
+    this.#source = new ItemSource(items);
   }
 
   [Symbol.asyncIterator](): this {
@@ -183,7 +216,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
       }
     }
     return new Promise((resolve, reject) => {
-      if (this.#waiters.size === 0) this.#given.changes.add(this.#onChange);
+      if (this.#waiters.size === 0) this.#rules.changes.add(this.#onChange);
       this.#waiters.push({ resolve, reject });
       this.#pump();
       this.#serve();
@@ -224,23 +257,18 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     if (hasAborted(this.#signal)) this.#fail(reasonOfAbort(this.#signal));
     if (this.#isOver) return;
     if (this.#signal !== undefined) addAbortListener(this.#signal, this.#onAbort);
-    const { calls, fn, key } = this.#given;
-    const { resolver } = calls.host;
+    const { host } = this.#calls;
+    const { resolver } = host;
     try {
-      if (key !== undefined) calls.checkKeeps();
-      this.#name = resolver.isBusy ? undefined : resolver.known(fn);
+      if (this.#key !== undefined) this.#calls.checkKeeps();
+      this.#name = resolver.isBusy ? undefined : resolver.known(this.#fn);
     } catch (error) {
       this.#fail(error);
       return;
     }
     if (this.#name !== undefined) return;
-    const found = resolver.inOrder(
-      fn,
-      undefined,
-      (name) => name,
-      (name) => name,
-    );
-    calls.host.keepAlive(found).then(
+    const found = resolver.inOrder<string>(this.#fn, undefined, asItIs, asItIs);
+    host.keepAlive(found).then(
       (name) => {
         this.#name = name;
         this.#pump();
@@ -263,23 +291,20 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     }
     this.#line.shift();
     this.#ahead -= 1;
-    const { settles, lookAhead } = this.#given;
-    lookAhead.yielded();
+    this.#lookAhead.yielded();
     const { state, value, item } = entry;
     const isReady = state === 'ready';
     if (!isReady) giveFailure(value);
-    if (!settles && !isReady) {
-      this.#failure = undefined; // one error is thrown
-      void this.#end();
-      return rejection(value);
-    }
-    if (!settles) return Promise.resolve({ done: false, value });
-    return Promise.resolve({
-      done: false,
-      value: isReady
+    if (this.#settles) {
+      const settled = isReady
         ? { status: 'fulfilled', value, item }
-        : { status: 'rejected', reason: value, item },
-    });
+        : { status: 'rejected', reason: value, item };
+      return Promise.resolve({ done: false, value: settled });
+    }
+    if (isReady) return Promise.resolve({ done: false, value });
+    this.#failure = undefined; // one error is thrown
+    void this.#end();
+    return rejection(value);
   }
 
   /** After the end: the failure, once. */
@@ -299,7 +324,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
       result.then(resolve, reject);
       this.#pump();
     }
-    this.#given.changes.delete(this.#onChange);
+    this.#rules.changes.delete(this.#onChange);
   }
 
   /** Ends the map at once with an error, which the next `next` throws. */
@@ -333,7 +358,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   /** Workers have changed, or the cluster takes no more calls. */
   #look(): void {
-    const { end } = this.#given.calls.host.rules.queue;
+    const { end } = this.#rules.queue;
     // What is ahead settles by itself, but the source may never give another item.
     if (end !== undefined && this.#ahead === 0) this.#fail(end.refusal);
     else this.#pump();
@@ -342,7 +367,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   // ---------------------------------------------------------------- items
 
   #pump(): void {
-    if (this.#isPumping || !this.#given.lookAhead.isDue(this.#ahead)) return;
+    if (this.#isPumping || !this.#lookAhead.isDue(this.#ahead)) return;
     this.#isPumping = true; // the source may call `next` and so come here again
     while (this.#canPull) {
       try {
@@ -359,7 +384,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   get #canPull(): boolean {
     const isBlocked = this.#isOver || this.#hasEnded || this.#hasFailed || this.#isFull;
     if (isBlocked || this.#name === undefined || this.#source.isPulling) return false;
-    return this.#ahead < this.#given.lookAhead.most;
+    return this.#ahead < this.#lookAhead.most;
   }
 
   #awaitPulled(pulled: Promise<Pulled>): void {
@@ -382,8 +407,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
       this.#hasEnded = true;
       return;
     }
-    const { settles, isOrdered, calls } = this.#given;
-    const { end } = calls.host.rules.queue;
+    const { end } = this.#rules.queue;
     if (end !== undefined) {
       this.#endAfter(end.refusal);
       return;
@@ -391,12 +415,12 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     const entry: Entry = {
       state: 'pending',
       value: undefined,
-      item: settles ? item : undefined,
+      item: this.#settles ? item : undefined,
       cancel: undefined,
     };
     this.#ahead += 1;
     this.#pending.add(entry);
-    if (isOrdered) this.#line.push(entry);
+    if (this.#isOrdered) this.#line.push(entry);
     try {
       this.#call(entry, item);
     } catch (error) {
@@ -405,7 +429,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   }
 
   #onSourceFailed(error: unknown): void {
-    if (this.#given.isOrdered) this.#endAfter(error);
+    if (this.#isOrdered) this.#endAfter(error);
     else this.#fail(error);
   }
 
@@ -418,9 +442,8 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   /** @throws the errors of wrong arguments */
   #call(entry: Entry, item: unknown): void {
-    const { calls, fn } = this.#given;
     const options = this.#optionsOf(item);
-    const { cancel, room } = calls.start(fn, [item], options, (state, value) => {
+    const { cancel, room } = this.#calls.start(this.#fn, [item], options, (state, value) => {
       if (entry.state !== 'pending') return false;
       this.#settle(entry, state, value);
       return true;
@@ -446,15 +469,14 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     entry.value = value;
     entry.cancel = undefined;
     if (!this.#pending.delete(entry)) return; // the map is over
-    const { settles, isOrdered } = this.#given;
-    if (!isOrdered) this.#line.push(entry);
-    if (state !== 'ready' && !settles) this.#hasFailed = true;
+    if (!this.#isOrdered) this.#line.push(entry);
+    if (state !== 'ready' && !this.#settles) this.#hasFailed = true;
     this.#serve();
   }
 
   #optionsOf(item: unknown): CheckedOptions {
-    const { onProgress } = this.#given.options;
-    const { key } = this.#given;
+    const { onProgress } = this.#options;
+    const key = this.#key;
     const index = this.#pulled++;
     if (onProgress === undefined && key === undefined) return this.#options;
     const options = { ...this.#options };
@@ -464,34 +486,6 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     checkString('options.key(item, index)', options.key);
     return options;
   }
-}
-
-// Checks the arguments of `cluster.map`.
-
-type MapHost = {
-  readonly calls: Calls;
-  /** Called when workers, or what they can do, have changed. */
-  readonly changes: ChangeListeners;
-  /** How many functions the workers run at once, now. */
-  capacity(): number;
-};
-
-/** @throws TypeError, RangeError */
-export function map(
-  { calls, changes, capacity }: MapHost,
-  fn: unknown,
-  items: unknown,
-  given: MapOptions | undefined,
-): Mapped {
-  checkFunctionOrName(fn);
-  if (!isSource(items)) {
-    const remedy = typeof items === 'string' ? 'write [...text] for its characters' : undefined;
-    throw invalidType('items', 'an iterable or an async iterable', items, remedy);
-  }
-  const { concurrency, ordered, settles, key, ofCalls } = checkMapOptions(given, calls.host);
-  const lookAhead = new LookAhead(concurrency, capacity);
-  const how = { options: ofCalls, lookAhead, isOrdered: ordered, settles, key };
-  return new Mapped({ fn, items, ...how, calls, changes });
 }
 
 // The items of `map`, one after the other, from an iterable or an async iterable.
@@ -539,10 +533,10 @@ class ItemSource {
   pull(): Pulled | Promise<Pulled> {
     try {
       const next = this.#inItsContext(() => this.#opened().next());
-      if (isThenable(next)) return this.#later(next as Promise<Pulled>);
+      if (isThenable(next)) return this.#later(next, false);
       const pulled = checked(next);
       if (pulled.done === true) this.#hasEnded = true;
-      else if (!this.#isAsync && isThenable(pulled.value)) return this.#awaited(pulled.value);
+      else if (!this.#isAsync && isThenable(pulled.value)) return this.#later(pulled.value, true);
       return pulled;
     } catch (error) {
       this.#hasEnded = true; // an iterator that has thrown is not closed, as by `for`
@@ -571,25 +565,18 @@ class ItemSource {
     return this.#iterator;
   }
 
-  async #later(next: PromiseLike<Pulled>): Promise<Pulled> {
+  /** @param isItem - if it rejects, the iterator, which knows nothing of it, is closed */
+  async #later(given: PromiseLike<unknown>, isItem: boolean): Promise<Pulled> {
     this.isPulling = true;
     try {
-      const pulled = checked(await next);
+      const value = await given;
+      if (isItem) return { done: false, value };
+      const pulled = checked(value);
       if (pulled.done === true) this.#hasEnded = true;
       return pulled;
     } catch (error) {
-      this.#hasEnded = true;
+      if (!isItem) this.#hasEnded = true;
       throw error;
-    } finally {
-      this.isPulling = false;
-    }
-  }
-
-  /** An item that is a promise. If it rejects, the iterator, which knows nothing of it, is closed. */
-  async #awaited(item: unknown): Promise<Pulled> {
-    this.isPulling = true;
-    try {
-      return { done: false, value: await item };
     } finally {
       this.isPulling = false;
     }

@@ -1,7 +1,5 @@
 /** What puts a call in its line in the queue: its priority, and which workers may run it. */
 
-import { outOfRange } from '../../base/arguments.ts';
-
 export const PRIORITIES = ['high', 'normal', 'low'] as const;
 /** Which functions are run first: the option `priority` of a call. */
 export type Priority = (typeof PRIORITIES)[number];
@@ -68,13 +66,6 @@ export class Placement {
       ([name, amount]) => (Object.hasOwn(free, name) ? (free[name] ?? 0) : 0) >= amount,
     );
   }
-}
-
-/** The error of a call that no worker will ever run; `why`: of `Engine.whyNowhere`. */
-export function nowhere({ worker, resources }: Placement, why: string): RangeError {
-  return worker === undefined
-    ? outOfRange('options.resources', `what a worker can have: ${why}`, resources)
-    : outOfRange('options.worker', `that of a worker that can be: ${why}`, worker);
 }
 
 const resourcesText = (resources: Resources): string =>

@@ -3,95 +3,70 @@
  * attempt ends, its worker is lost, its caller gives it up, or the cluster ends.
  */
 
+import { outOfRange } from '../../base/arguments.ts';
 import { withCallersFrames } from '../../base/callers-frames.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
-import { CALL } from '../../events/timeline.ts';
+import { beginCallEvents, CALL, type CallEvents } from '../../events/timeline.ts';
 import type { Fate, Resource } from '../worker/messages.ts';
 import type { VariableSource } from '../worker/variables.ts';
-import { type Call, lossesOf } from './call.ts';
-import { nowhere, type Placement } from './call-lines.ts';
+import { type Call, type CallOwner, lossesOf } from './call.ts';
+import type { Placement } from './call-lines.ts';
 import type { CallQueue, End, Outcome } from './call-queue.ts';
-import type { Cancellation, ClusterHost, EngineEvent, QueuedWork } from './strategy.ts';
+import { ChangeListeners } from './readiness.ts';
+import type { ClusterHost, Engine, EngineEvent, QueuedWork, WorkerInfo } from './strategy.ts';
 import { overdue } from './time-limits.ts';
-
-// Which functions have failed in the last minutes, for an operator.
-
-const LASTS_MS = 5 * 60_000;
-const MOST_NAMES = 100;
-const LONGEST_TEXT = 200;
-
-type Entry = { since: number; at: number; count: number; last: string };
-
-class RecentFailures {
-  readonly #entries = new Map<string, Entry>();
-
-  note(name: string, error: unknown): void {
-    const now = performance.now();
-    const known = this.#entries.get(name);
-    const last = messageOf(error).slice(0, LONGEST_TEXT);
-    const isOld = known === undefined || now - known.since > LASTS_MS;
-    if (known === undefined && this.#entries.size >= MOST_NAMES) return;
-    const [since, count] = isOld ? [now, 1] : [known.since, known.count + 1];
-    this.#entries.set(name, { since, at: now, count, last });
-  }
-
-  get recent(): { name: string; count: number; last: string }[] {
-    const now = performance.now();
-    return [...this.#entries].flatMap(([name, { at, count, last }]) =>
-      now - at > LASTS_MS ? [] : [{ name, count, last }],
-    );
-  }
-}
 
 type Given = 'queue' | 'coordinator' | 'cancelGraceMs' | 'retries' | 'variables';
 
+/** A function is run again: its worker was lost, or `retryOn` says so. */
+export type Retry = {
+  /** The name of the function. */
+  name: string;
+  /** The number of the attempt that follows; at least 2. */
+  attempt: number;
+  /** Why the worker was lost, or the error of the function. */
+  cause: unknown;
+};
+
+/** The pool, for its rules. */
 export interface CallRulesListener {
+  engine(): Engine;
   /** What each worker makes before it takes calls. */
   resources(): Iterable<Resource>;
-  /** Asks the attempt of a call in flight to end (`Engine.cancel`). */
-  cancel(call: Call, cancellation: Cancellation): void;
   /** The workers have changed, or the queue is closed. */
   onChange(): void;
-  /** Nothing is in flight any more. */
-  onLanded(): void;
-  /** The function of a call has run for so long, with a result or an error. */
-  onRun(call: Call, microseconds: number): void;
-  /** A call that was started is run again; `attempt` is the number of its next attempt. */
-  onRetry(call: Call, attempt: number, cause: unknown): void;
-  /** `Engine.whyNowhere` */
-  whyNowhere(placement: Placement): string | undefined;
-  onEvent(...event: EngineEvent): void;
+  /** `retry`: a call that was started is run again. */
+  onEvent(...event: EngineEvent | [event: 'retry', retry: Retry]): void;
 }
 
-export class CallRules implements ClusterHost {
+export class CallRules implements ClusterHost, CallOwner {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
   readonly retries: number;
   readonly variables: VariableSource;
   readonly queue: CallQueue<Call>;
+  /** Called when workers, the queue or the data sets have changed, or nothing is in flight. */
+  readonly changes: ChangeListeners = new ChangeListeners();
+  readonly events: CallEvents;
+  readonly statistics: FunctionStatistics = new FunctionStatistics();
   readonly #listener: CallRulesListener;
-  #retried = 0;
-  readonly #failures = new RecentFailures();
 
-  constructor(
-    { queue, coordinator, cancelGraceMs, retries, variables }: Pick<CallRules, Given>,
-    listener: CallRulesListener,
-  ) {
-    this.queue = queue;
-    this.coordinator = coordinator;
-    this.cancelGraceMs = cancelGraceMs;
-    this.retries = retries;
-    this.variables = variables;
+  constructor(given: Pick<CallRules, Given>, listener: CallRulesListener) {
+    this.queue = given.queue;
+    this.coordinator = given.coordinator;
+    this.cancelGraceMs = given.cancelGraceMs;
+    this.retries = given.retries;
+    this.variables = given.variables;
+    this.events = beginCallEvents(attachmentOf(this.coordinator));
     this.#listener = listener;
   }
 
-  /** How often a function was run again because its worker was lost, or after its error. */
-  get retried(): number {
-    return this.#retried;
+  get engine(): Engine {
+    return this.#listener.engine();
   }
 
   /** Whether the cluster has failed, was closed or stopped: it runs nothing more. */
@@ -108,7 +83,7 @@ export class CallRules implements ClusterHost {
   ended(call: Call, outcome: Outcome, microseconds?: number): void {
     if (call.life.at !== 'in-flight') return; // `failed` has settled it
     const { state, value } = outcome;
-    if (microseconds !== undefined) this.#listener.onRun(call, microseconds);
+    if (microseconds !== undefined) this.statistics.onRun(call, microseconds);
     if (call.decided !== undefined || state !== 'failed') this.#out(call, outcome);
     else if (this.#isEcho(value)) {
       this.#out(call, { state: 'cancelled', value: stopError(this.coordinator) });
@@ -133,7 +108,7 @@ export class CallRules implements ClusterHost {
     }
     const wasStarted = call.lost(fate);
     const why = call.whyNotAgain(cause);
-    const error = this.#nowhere(call);
+    const error = this.nowhere(call.placement);
     const over = this.#whyOver(call);
     if (error !== undefined) this.#out(call, { state: 'failed', value: error });
     else if (why !== undefined) {
@@ -142,7 +117,7 @@ export class CallRules implements ClusterHost {
     else {
       this.queue.putBack(call);
       // Of what ran beside it when it died first, nothing dies again.
-      if (call.deaths > 1) this.#failures.note(call.work.name, lossesOf(call, cause));
+      if (call.deaths > 1) this.statistics.of(call).noteFailure(lossesOf(call, cause));
       if (wasStarted) this.#again(call, cause);
       this.#afterFlight();
     }
@@ -151,7 +126,7 @@ export class CallRules implements ClusterHost {
   reclaim(given: ReadonlyMap<Call, Fate>): Call[] {
     const back = this.queue.reclaim([...given.keys()]);
     for (const call of back) {
-      if (call.found(given.get(call))) this.#retried -= 1;
+      if (call.found(given.get(call))) this.statistics.of(call).retried -= 1;
     }
     return back;
   }
@@ -164,8 +139,8 @@ export class CallRules implements ClusterHost {
     if (state === 'failed' && retryRule !== undefined) return false;
     // An obeyed cancellation is no result: the other attempt goes on.
     if (state === 'failed' && (isAbort(value) || this.#isEcho(value))) return false;
-    this.#listener.onRun(call, microseconds);
-    if (state === 'failed') this.#failures.note(call.work.name, value);
+    this.statistics.onRun(call, microseconds);
+    if (state === 'failed') this.statistics.of(call).noteFailure(value);
     const isQueued = life.at === 'queued';
     if (isQueued) this.queue.reclaim([call]); // on no worker: only what is in flight fails the group
     if (isQueued) this.queue.decide(call, outcome);
@@ -189,10 +164,11 @@ export class CallRules implements ClusterHost {
       .map(({ work: { name }, madeAt, placement }) => {
         return { name, ms: performance.now() - madeAt, placement };
       });
-    return { waiting: this.queue.queued, oldest, failures: this.#failures.recent };
+    return { waiting: this.queue.queued, oldest, failures: this.statistics.failures };
   }
 
   changed(): void {
+    this.changes.notify();
     this.#listener.onChange();
   }
 
@@ -205,6 +181,16 @@ export class CallRules implements ClusterHost {
       for (const call of this.#inFlight()) this.#out(call, dropped);
       this.changed();
     });
+  }
+
+  // ---------------------------------------------------------------- called by a call
+
+  onSettled(call: Call, { state, isKept }: Outcome): void {
+    if (isKept === true) return;
+    const record = this.statistics.of(call);
+    record.counts[state] += 1;
+    const { waitedMs } = call;
+    if (waitedMs !== undefined) record.wait.add(waitedMs * 1_000);
   }
 
   // ---------------------------------------------------------------- called by ClusterCoordinator
@@ -223,7 +209,7 @@ export class CallRules implements ClusterHost {
     // Ready while in flight: another worker had it, too, and was first.
     const reason =
       outcome.state === 'ready' ? new CancelledError('Another worker was first') : outcome.value;
-    this.#listener.cancel(call, { reason, replace: true });
+    this.engine.cancel(call, { reason, replace: true });
   }
 
   /**
@@ -231,10 +217,10 @@ export class CallRules implements ClusterHost {
    *
    * @param waiting - those that were not put in the queue yet
    */
-  failUnplaceable(waiting: readonly Call[]): void {
+  failUnplaceable(waiting: readonly Call[] = []): void {
     const isQueued = ({ life }: Call): boolean => life.at !== 'in-flight';
     for (const call of [...this.queue.some(isQueued), ...waiting]) {
-      const error = this.#nowhere(call);
+      const error = this.nowhere(call.placement);
       if (error !== undefined) this.decide(call, { state: 'failed', value: error });
     }
   }
@@ -245,9 +231,7 @@ export class CallRules implements ClusterHost {
    */
   end(end: End, reason: unknown): void {
     this.queue.close(end);
-    for (const call of this.#inFlight()) {
-      this.#listener.cancel(call, { reason, replace: true });
-    }
+    for (const call of this.#inFlight()) this.engine.cancel(call, { reason, replace: true });
     this.changed();
   }
 
@@ -255,10 +239,14 @@ export class CallRules implements ClusterHost {
     return this.queue.some(({ life }) => life.at === 'in-flight');
   }
 
-  #nowhere({ placement }: Call): RangeError | undefined {
-    if (placement === undefined) return undefined;
-    const why = this.#listener.whyNowhere(placement);
-    return why === undefined ? undefined : nowhere(placement, why);
+  /** @returns the error of a call with this placement, if there will never be a worker for it */
+  nowhere(placement: Placement | undefined): RangeError | undefined {
+    const why = placement && this.engine.whyNowhere(placement);
+    if (placement === undefined || why === undefined) return undefined;
+    const { worker, resources } = placement;
+    return worker === undefined
+      ? outOfRange('options.resources', `what a worker can have: ${why}`, resources)
+      : outOfRange('options.worker', `that of a worker that can be: ${why}`, worker);
   }
 
   /** How a call settles that cannot be run again, because of the others or the end. */
@@ -283,7 +271,7 @@ export class CallRules implements ClusterHost {
     else if (over !== undefined) this.#out(call, over);
     else {
       const again = (): void => void this.queue.release(call);
-      this.#failures.note(call.work.name, error);
+      this.statistics.of(call).noteFailure(error);
       this.queue.delay(call, delayMs === 0 ? undefined : new Timer(delayMs, again));
       this.#again(call, error);
       if (delayMs === 0) again();
@@ -292,15 +280,16 @@ export class CallRules implements ClusterHost {
   }
 
   #again(call: Call, cause: unknown): void {
-    this.#retried += 1;
-    this.#listener.onRetry(call, call.attempts + 1, cause);
+    const { name } = call.work;
+    this.statistics.of(call).retried += 1;
+    this.#listener.onEvent('retry', { name, attempt: call.attempts + 1, cause });
     call.note(CALL.runAgain);
   }
 
   /** The call fails, and may fail its group: it settles before the group hears of it. */
   #fail(call: Call, value: unknown): void {
     const outcome: Outcome = { state: 'failed', value };
-    this.#failures.note(call.work.name, value);
+    this.statistics.of(call).noteFailure(value);
     this.queue.decide(call, outcome);
     call.group?.failed(call, value);
     this.#out(call, outcome);
@@ -312,7 +301,7 @@ export class CallRules implements ClusterHost {
   }
 
   #afterFlight(): void {
-    if (this.queue.count('in-flight') === 0) this.#listener.onLanded();
+    if (this.queue.count('in-flight') === 0) this.changes.notify();
   }
 
   /** Whether a function threw `error` because the cluster was stopped: no failure of its own. */
@@ -338,3 +327,165 @@ export const stopError = (coordinator: Coordinator): Error =>
 
 const isAbort = (value: unknown): boolean =>
   value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);
+
+// What has become of the calls, by function. Durations are counted in buckets that are 1/16 wide: as exact as a dashboard needs, with the same
+// small memory however many there are. (Node's own `createHistogram` is not in every runtime.)
+
+/** How durations are spread, in milliseconds. */
+export type Percentiles = {
+  /** The median: half of the durations are not longer. */
+  p50: number;
+  /** 90 % of the durations are not longer. */
+  p90: number;
+  /** 99 % of the durations are not longer. */
+  p99: number;
+  /** The longest duration. */
+  max: number;
+};
+
+const STEPS = 16;
+/** From 1 µs to 2^48 µs, nine years. */
+const BUCKETS: number = 48 * STEPS;
+
+class Histogram {
+  readonly #counts = new Float64Array(BUCKETS);
+  #total = 0;
+  #maxUs = 0;
+
+  add(microseconds: number): void {
+    const bucket = Math.floor(Math.log2(Math.max(1, microseconds)) * STEPS);
+    const at = Math.min(bucket, BUCKETS - 1);
+    this.#counts[at] = (this.#counts[at] ?? 0) + 1;
+    this.#total += 1;
+    if (microseconds > this.#maxUs) this.#maxUs = microseconds;
+  }
+
+  /** The maximum is exact; a percentile is at most 5 % too high. All are 0 if nothing was added. */
+  percentiles(): Percentiles {
+    const [p50, p90, p99] = [0.5, 0.9, 0.99].map((share) => this.#percentile(share));
+    return { p50, p90, p99, max: this.#maxUs / 1_000 } as Percentiles;
+  }
+
+  #percentile(share: number): number {
+    const wanted = Math.ceil(this.#total * share);
+    let seen = 0;
+    if (wanted === 0) return 0;
+    for (let at = 0; at < BUCKETS; at += 1) {
+      seen += this.#counts[at] ?? 0;
+      if (seen >= wanted) return Math.min(2 ** ((at + 1) / STEPS), this.#maxUs) / 1_000;
+    }
+    return this.#maxUs / 1_000;
+  }
+}
+
+/** Counts since the cluster was made. */
+export type FunctionStats = {
+  /** Ended with a result. */
+  completed: number;
+  /** Ended with an error. */
+  failed: number;
+  /** Cancelled before their end. */
+  cancelled: number;
+  /** How often it was run again: its worker was lost, or `retryOn` said so. */
+  retried: number;
+  /** Milliseconds from the call until a worker took it. */
+  waitMs: Percentiles;
+  /** Milliseconds that it ran, of all that ended with a result or an error. */
+  runMs: Percentiles;
+};
+
+/** A function that has failed in the last minutes, for an operator. */
+type Failures = { since: number; at: number; count: number; last: string };
+
+const LASTS_MS = 5 * 60_000;
+const MOST_NAMES = 100;
+const LONGEST_TEXT = 200;
+
+class FunctionRecord {
+  readonly counts: Record<Outcome['state'], number> = { ready: 0, failed: 0, cancelled: 0 };
+  readonly wait: Histogram = new Histogram();
+  readonly run: Histogram = new Histogram();
+  retried = 0;
+  failures: Failures | undefined;
+
+  get stats(): FunctionStats {
+    const { ready: completed, failed, cancelled } = this.counts;
+    const waitMs = this.wait.percentiles();
+    const runMs = this.run.percentiles();
+    return { completed, failed, cancelled, retried: this.retried, waitMs, runMs };
+  }
+
+  noteFailure(error: unknown): void {
+    const now = performance.now();
+    const last = messageOf(error).slice(0, LONGEST_TEXT);
+    const { since, count } = this.failures ?? { since: Number.NEGATIVE_INFINITY, count: 0 };
+    const isOld = now - since > LASTS_MS;
+    this.failures = { since: isOld ? now : since, at: now, count: isOld ? 1 : count + 1, last };
+  }
+}
+
+export class FunctionStatistics {
+  readonly #records = new Map<string, FunctionRecord>();
+  /** How long functions have run, together, and how long workers were there for them. */
+  #runMs = 0;
+  #capacityMs = 0;
+  #capacity = 0;
+  #countedAt: number = performance.now();
+
+  onRun(call: Call, microseconds: number): void {
+    this.of(call).run.add(microseconds);
+    this.#runMs += microseconds / 1_000;
+  }
+
+  /** The number of functions that can run at once has changed, or may have. */
+  setCapacity(capacity: number): void {
+    const now = performance.now();
+    this.#capacityMs += this.#capacity * (now - this.#countedAt);
+    this.#capacity = capacity;
+    this.#countedAt = now;
+  }
+
+  /** By the name of the function. */
+  get functions(): Record<string, FunctionStats> {
+    return Object.fromEntries([...this.#records].map(([name, { stats }]) => [name, stats]));
+  }
+
+  /** Of all functions together. */
+  get totals(): Pick<FunctionStats, 'completed' | 'failed' | 'cancelled' | 'retried'> {
+    const totals = { completed: 0, failed: 0, cancelled: 0, retried: 0 };
+    for (const { counts, retried } of this.#records.values()) {
+      totals.completed += counts.ready;
+      totals.failed += counts.failed;
+      totals.cancelled += counts.cancelled;
+      totals.retried += retried;
+    }
+    return totals;
+  }
+
+  get failures(): QueuedWork['failures'] {
+    const now = performance.now();
+    const recent = [...this.#records].flatMap(([name, { failures }]) =>
+      failures === undefined || now - failures.at > LASTS_MS
+        ? []
+        : [{ name, count: failures.count, last: failures.last }],
+    );
+    return recent.slice(0, MOST_NAMES);
+  }
+
+  /** The share of the workers' time that functions have run, or run now. */
+  utilization(workers: readonly WorkerInfo[]): number {
+    this.setCapacity(this.#capacity);
+    if (this.#capacityMs === 0) return 0;
+    const now = Date.now();
+    const running = workers.flatMap(({ calls }) => calls);
+    const runningMs = running.reduce((sum, { startedAt }) => sum + now - startedAt.getTime(), 0);
+    return Math.max(0, Math.min(1, (this.#runMs + runningMs) / this.#capacityMs));
+  }
+
+  of({ work }: Call): FunctionRecord {
+    const { name } = work;
+    let record = this.#records.get(name);
+    if (record === undefined) this.#records.set(name, (record = new FunctionRecord()));
+    return record;
+  }
+}

@@ -1,10 +1,10 @@
-/** Which exports of the module calls may name: looked up once, and the calls of a name in their order. */
+/** Finds the names of the functions that are called, and keeps the calls in order meanwhile. */
 
 import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { didYouMean, invalidType } from '../../base/arguments.ts';
 import { messageOf } from '../../base/thrown-value.ts';
-import { Timer, turn } from '../../base/timer.ts';
+import { turn, within } from '../../base/timer.ts';
 import {
   type Exports,
   exportedFunction,
@@ -12,28 +12,108 @@ import {
   PASS_A_NAME,
   placeOf,
 } from '../worker/module.ts';
-import type { ChangeListeners } from './readiness.ts';
+import type { CallRules } from './call-rules.ts';
 
 export type AnyFunction = (...args: any[]) => any;
 
-export class ModuleExports {
+function isNotTheExport({ name }: AnyFunction, href: string): string {
+  return `The function '${name}' has another source than the export of that name of ${href}: pass the name '${name}', if that export is meant. (vitest, for example, changes the source of the modules that it loads.)`;
+}
+
+function notExported({ name }: AnyFunction, href: string): string {
+  const what =
+    name === ''
+      ? 'A function without a name cannot be scheduled'
+      : `The function '${name}' is not an export of ${href}`;
+  const where = name === '' ? `from ${href}` : 'there';
+  return `${what}: workers find functions by name. Export it ${where} and pass the name of the export`;
+}
+
+function wrongFunction(message: string): TypeError {
+  return Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_TYPE' });
+}
+
+export function checkFunctionOrName(fn: unknown): asserts fn is AnyFunction | string {
+  if (typeof fn === 'function' || typeof fn === 'string') return;
+  const isTask = typeof fn === 'object' && fn !== null;
+  const remedy = isTask ? `the arguments come second, in an array: run('name', [task])` : undefined;
+  throw invalidType('fn', `a function, or of type string: ${PASS_A_NAME}`, fn, remedy);
+}
+
+/** The name of a module's file, for people: a query, or the text of a `data:` URL, is left out. */
+export function fileName({ protocol, pathname }: URL): string {
+  return protocol === 'file:' ? basename(pathname) : `${protocol} module`;
+}
+
+/**
+ * The first calls by name wait this long for a worker that reports which functions exist. If
+ * none has, names are accepted unchecked, and a wrong one fails on the worker.
+ */
+const FIRST_WORKER_MS = 3_000;
+
+export class NameResolver {
   readonly #module: URL;
   readonly #names = new Map<AnyFunction, string>();
   #exports: Promise<Exports> | undefined;
+  readonly #rules: CallRules;
+  readonly #keepAlive: <T>(promise: Promise<T>) => Promise<T>;
+  /** Settles when the last call whose name is still being found has been made. */
+  #last: Promise<void> | undefined;
+  #firstNames: Promise<void> | undefined;
 
-  constructor(module: URL) {
+  /** @param keepAlive - keeps the program alive until the promise has settled */
+  constructor(module: URL, rules: CallRules, keepAlive: <T>(promise: Promise<T>) => Promise<T>) {
     this.#module = module;
+    this.#rules = rules;
+    this.#keepAlive = keepAlive;
   }
 
-  /** Whether the module is the file that this thread executes: a program in one file. */
-  get isProgram(): boolean {
-    const file = process.argv[1];
-    return file !== undefined && placeOf(pathToFileURL(file)) === placeOf(this.#module);
+  /** Whether the name of a call is still being found: later calls have to wait in `inOrder`. */
+  get isBusy(): boolean {
+    return this.#last !== undefined;
   }
 
-  /** @returns undefined if `find` has not been called for the function */
-  known(fn: AnyFunction): string | undefined {
-    return this.#names.get(fn);
+  /**
+   * @returns undefined if the name is not known, or cannot be checked yet
+   * @throws TypeError: the module has no function of this name
+   */
+  known(fn: AnyFunction | string): string | undefined {
+    return typeof fn === 'string' ? this.#checkName(fn) : this.#names.get(fn);
+  }
+
+  /**
+   * Calls `enter` with the function's name, after the earlier calls, and when `defined` has
+   * resolved.
+   *
+   * @param inTime - rejects when the caller's deadline has passed or its signal is aborted;
+   *   then later calls do not wait for this one, either
+   */
+  inOrder<T>(
+    fn: AnyFunction | string,
+    defined: Promise<void> | undefined,
+    inTime: (found: Promise<string>) => Promise<string>,
+    enter: (name: string) => T,
+  ): Promise<T> {
+    const before = this.#last;
+    const found = inTime(this.#nameOf(fn, defined));
+    found.catch(() => {}); // `found` may reject before `inOrder` awaits it
+    const inOrder = async (): Promise<T> => {
+      await before;
+      return enter(await found);
+    };
+    const entered = inOrder();
+    const end = (): void => {
+      if (this.#last === last) this.#last = undefined;
+    };
+    const last: Promise<void> = entered.then(end, end);
+    this.#last = last;
+    return entered;
+  }
+
+  /** Makes `call` after the calls whose names are being found; at once if the cluster is over. */
+  after<T>(call: () => Promise<T>): Promise<T> {
+    const last = this.#last;
+    return last === undefined || this.#rules.isOver ? call() : last.then(call);
   }
 
   /**
@@ -65,147 +145,17 @@ export class ModuleExports {
     return found;
   }
 
-  /**
-   * Finds the function among the names of the module's functions, by its own name.
-   *
-   * @throws TypeError: its name is not among them
-   */
-  findByName(fn: AnyFunction, exported: readonly string[]): string {
-    if (!exported.includes(fn.name)) throw wrongFunction(notExported(fn, this.#module.href));
-    this.#names.set(fn, fn.name);
-    return fn.name;
+  /** Whether the module is the file that this thread executes: a program in one file. */
+  get #isProgram(): boolean {
+    const file = process.argv[1];
+    return file !== undefined && placeOf(pathToFileURL(file)) === placeOf(this.#module);
   }
 
-  /**
-   * @param exported - the names of the module's functions
-   * @throws TypeError: `name` is not among them
-   */
-  checkName(name: string, exported: readonly string[]): void {
-    if (exported.includes(name)) return;
-    const its = exported.length === 0 ? 'no functions' : `the functions ${exported.join(', ')}`;
-    throw wrongFunction(
-      `The module ${this.#module.href} has no function '${name}': ${PASS_A_NAME}. It exports ${its}.${didYouMean(name, exported)}`,
-    );
-  }
-}
-
-function isNotTheExport({ name }: AnyFunction, href: string): string {
-  return `The function '${name}' has another source than the export of that name of ${href}: pass the name '${name}', if that export is meant. (vitest, for example, changes the source of the modules that it loads.)`;
-}
-
-function notExported({ name }: AnyFunction, href: string): string {
-  const what =
-    name === ''
-      ? 'A function without a name cannot be scheduled'
-      : `The function '${name}' is not an export of ${href}`;
-  const where = name === '' ? `from ${href}` : 'there';
-  return `${what}: workers find functions by name. Export it ${where} and pass the name of the export`;
-}
-
-function wrongFunction(message: string): TypeError {
-  return Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_TYPE' });
-}
-
-export function checkFunctionOrName(fn: unknown): asserts fn is AnyFunction | string {
-  if (typeof fn === 'function' || typeof fn === 'string') return;
-  const isTask = typeof fn === 'object' && fn !== null;
-  const remedy = isTask ? `the arguments come second, in an array: run('name', [task])` : undefined;
-  throw invalidType('fn', `a function, or of type string: ${PASS_A_NAME}`, fn, remedy);
-}
-
-/** The name of a module's file, for people: a query, or the text of a `data:` URL, is left out. */
-export function fileName({ protocol, pathname }: URL): string {
-  return protocol === 'file:' ? basename(pathname) : `${protocol} module`;
-}
-
-// Finds the names of the functions that are called, and keeps the calls in order meanwhile.
-
-/**
- * The first calls by name wait this long for a worker that reports which functions exist. If
- * none has, names are accepted unchecked, and a wrong one fails on the worker.
- */
-const FIRST_WORKER_MS = 3_000;
-
-interface NameResolverListener {
-  /** The names of the module's functions; undefined until a worker has reported them. */
-  functionNames(): readonly string[] | undefined;
-  /** Whether the cluster runs nothing more: then no worker will report function names. */
-  isOver(): boolean;
-  /** Keeps the program alive until the promise has settled. */
-  keepAlive<T>(promise: Promise<T>): Promise<T>;
-}
-
-export class NameResolver {
-  readonly #module: ModuleExports;
-  readonly #changes: ChangeListeners;
-  readonly #listener: NameResolverListener;
-  /** Settles when the last call whose name is still being found has been made. */
-  #last: Promise<void> | undefined;
-  #firstNames: Promise<void> | undefined;
-
-  /** @param changes - called when a worker has reported function names, or the cluster is over */
-  constructor(module: ModuleExports, changes: ChangeListeners, listener: NameResolverListener) {
-    this.#module = module;
-    this.#changes = changes;
-    this.#listener = listener;
-  }
-
-  /** Whether the name of a call is still being found: later calls have to wait in `inOrder`. */
-  get isBusy(): boolean {
-    return this.#last !== undefined;
-  }
-
-  /**
-   * @returns undefined if the name is not known, or cannot be checked yet
-   * @throws TypeError: the module has no function of this name
-   */
-  known(fn: AnyFunction | string): string | undefined {
-    return typeof fn === 'string' ? this.#checkName(fn) : this.#module.known(fn);
-  }
-
-  /**
-   * Calls `enter` with the function's name, after the earlier calls, and when `defined` has
-   * resolved.
-   *
-   * @param inTime - rejects when the caller's deadline has passed or its signal is aborted;
-   *   then later calls do not wait for this one, either
-   */
-  inOrder<T>(
-    fn: AnyFunction | string,
-    defined: Promise<void> | undefined,
-    inTime: (found: Promise<string>) => Promise<string>,
-    enter: (name: string) => T,
-  ): Promise<T> {
-    const before = this.#last;
-    const found = inTime(this.#find(fn, defined));
-    found.catch(() => {}); // `found` may reject before `inOrder` awaits it
-    const inOrder = async (): Promise<T> => {
-      await before;
-      return enter(await found);
-    };
-    const entered = inOrder();
-    const last = entered.then(
-      () => {},
-      () => {},
-    );
-    this.#last = last;
-    void last.then(() => {
-      if (this.#last === last) this.#last = undefined;
-    });
-    return entered;
-  }
-
-  /** Makes `call` after the calls whose names are being found; at once if the cluster is over. */
-  after<T>(call: () => Promise<T>): Promise<T> {
-    const last = this.#last;
-    return last === undefined || this.#listener.isOver() ? call() : last.then(call);
-  }
-
-  async #find(fn: AnyFunction | string, defined: Promise<void> | undefined): Promise<string> {
+  async #nameOf(fn: AnyFunction | string, defined: Promise<void> | undefined): Promise<string> {
     let name: string | undefined;
     if (typeof fn === 'function') {
-      const found = this.#module.find(fn);
-      const named = this.#module.isProgram ? Promise.race([found, this.#reported(fn)]) : found;
+      const found = this.find(fn);
+      const named = this.#isProgram ? Promise.race([found, this.#reported(fn)]) : found;
       // When the cluster is over any name will do: the queue refuses the call.
       name = (await this.#untilOver(named)) ?? fn.name;
     } else {
@@ -225,52 +175,37 @@ export class NameResolver {
   async #reported(fn: AnyFunction): Promise<string> {
     await turn(); // the import of a program whose top level has ended ends before that
     await this.#namesOrTime();
-    const names = this.#listener.functionNames();
-    return names === undefined ? fn.name : this.#module.findByName(fn, names);
-  }
-
-  #namesOrTime(): Promise<void> {
-    this.#firstNames ??= this.#untilNamesAreKnown();
-    return this.#listener.keepAlive(this.#firstNames);
+    const names = this.#rules.engine.functions;
+    if (names?.includes(fn.name) === false) throw wrongFunction(notExported(fn, this.#module.href));
+    if (names !== undefined) this.#names.set(fn, fn.name);
+    return fn.name;
   }
 
   /** Resolves when a worker has reported function names, or the cluster is over, or time is up. */
-  #untilNamesAreKnown(): Promise<void> {
-    const listener = this.#listener;
-    return new Promise((resolve) => {
-      const timer = new Timer(FIRST_WORKER_MS, resolve);
-      void this.#changes
-        .until(() => listener.functionNames() !== undefined || listener.isOver())
-        .then(() => {
-          timer.clear();
-          resolve();
-        });
-    });
+  #namesOrTime(): Promise<void> {
+    const rules = this.#rules;
+    const known = (): boolean => rules.engine.functions !== undefined || rules.isOver;
+    this.#firstNames ??= within(FIRST_WORKER_MS, rules.changes.until(known), () => {});
+    return this.#keepAlive(this.#firstNames);
   }
 
+  /** @throws TypeError: the module has no function of this name */
   #checkName(name: string): string | undefined {
-    const names = this.#listener.functionNames();
-    if (names === undefined) return undefined;
-    this.#module.checkName(name, names);
-    return name;
+    const names = this.#rules.engine.functions;
+    if (names === undefined || names.includes(name)) return names && name;
+    const its = names.length === 0 ? 'no functions' : `the functions ${names.join(', ')}`;
+    throw wrongFunction(
+      `The module ${this.#module.href} has no function '${name}': ${PASS_A_NAME}. It exports ${its}.${didYouMean(name, names)}`,
+    );
   }
 
   /** Resolves with undefined if the cluster is over first: the module's import may never end. */
   #untilOver<T>(promise: Promise<T>): Promise<T | undefined> {
-    return new Promise((resolve, reject) => {
-      const end = (settle: () => void): void => {
-        this.#changes.delete(look);
-        settle();
-      };
-      const look = (): void => {
-        if (this.#listener.isOver()) end(() => resolve(undefined));
-      };
-      this.#changes.add(look);
-      promise.then(
-        (value) => end(() => resolve(value)),
-        (error: Error) => end(() => reject(error)),
-      );
-      look();
+    let isFound = false;
+    const found = promise.finally(() => {
+      isFound = true;
     });
+    const over = this.#rules.changes.until(() => isFound || this.#rules.isOver);
+    return Promise.race([found, over.then(() => undefined)]);
   }
 }

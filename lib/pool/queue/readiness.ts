@@ -1,11 +1,14 @@
-/** `ready()` of a cluster: waits with a deadline; its error describes the tasks that block. */
+/**
+ * Whether workers can take functions. `ready()` of a cluster waits with a deadline; its error describes
+ * the tasks that block, as does a warning while calls wait and no worker is there.
+ */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base/abort.ts';
 import { shownWhole } from '../../base/inspect.ts';
-import { Timer, turn } from '../../base/timer.ts';
+import { setImmediate, Timer, turn } from '../../base/timer.ts';
 import { ClusterNotReadyError, FailedPreconditionError } from '../../errors/errors.ts';
 import { importing, type ReadinessReport, type TaskReadiness } from '../../errors/phases.ts';
+import { watch } from './time-limits.ts';
 
 /** Why a cluster can never become ready. */
 export type NeverReady = {
@@ -17,7 +20,7 @@ export type NeverReady = {
   error?: Error;
 };
 
-export type ReadyWait = {
+type ReadyWait = {
   /** 'pool' or 'cluster'. */
   poolName: string;
   report: () => ReadinessReport;
@@ -43,9 +46,8 @@ export function whenReady(options: ReadyWait): Promise<void> {
     let isOver = false;
     const end = (settle: () => void): void => {
       isOver = true;
-      timer?.clear();
+      unwatch();
       changes.delete(look);
-      if (signal !== undefined) removeAbortListener(signal, onAbort);
       settle();
     };
     const notReady = (why: string, never?: NeverReady): void => {
@@ -78,10 +80,11 @@ export function whenReady(options: ReadyWait): Promise<void> {
       else if (never !== undefined) notReady(`: ${never.why}`, never);
       else if (found.ready) end(resolve);
     };
-    const onAbort = (): void => end(() => reject(reasonOfAbort(signal) as Error));
     const late = (): void => notReady(` after ${timeoutMs} ms`);
-    const timer = timeoutMs === 0 ? undefined : new Timer(timeoutMs, late);
-    if (signal !== undefined) addAbortListener(signal, onAbort);
+    const leftMs = timeoutMs === 0 ? Number.POSITIVE_INFINITY : timeoutMs;
+    const unwatch = watch({ signal, timeoutMs, leftMs }, late, (reason) =>
+      end(() => reject(reason as Error)),
+    );
     changes.add(look);
     look();
     // Decided here: a worker may or may not become ready in the turn that a timer takes.
@@ -139,6 +142,87 @@ function agoOf(since: Date): string {
 function reasonOf({ cause, remedy }: { cause?: string; remedy?: string }): string {
   const why = cause === undefined ? '' : `: ${cause}`;
   return remedy === undefined ? why : `${why}. What to do: ${remedy}`;
+}
+
+// What is said of calls that wait while the cluster has no worker: a warning, without which the
+// program would hang without a word, and the reason in the errors of calls whose time is over.
+
+const NO_WORKER_MS = 10_000;
+
+/** What is asked of the pool. */
+type Asked = {
+  readonly coordinator: { readonly name: string };
+  readonly engine: { report(): ReadinessReport };
+  readonly queue: { readonly queued: number };
+  readonly isOver: boolean;
+};
+
+/** Warns once for each time without a worker. While there is one, nothing is timed. */
+export class NoWorkerWarning {
+  readonly #pool: Asked;
+  #hasWorker = false;
+  #hasWarned = false;
+  #timer: Timer | undefined;
+
+  constructor(pool: Asked) {
+    this.#pool = pool;
+  }
+
+  /** The workers have changed. `isFine`: one is ready, or none is needed any more. */
+  look(isFine: boolean): void {
+    this.#hasWorker = isFine;
+    if (isFine) {
+      this.#timer?.clear();
+      this.#timer = undefined;
+      this.#hasWarned = false;
+    } else if (this.#waiting > 0) this.onPut();
+  }
+
+  /** A call was queued. */
+  onPut(): void {
+    if (this.#hasWorker || this.#hasWarned || this.#timer !== undefined) return;
+    // The message of a worker that is ready may have come while the program computed: the event
+    // loop reads it before the immediate. An idle loop does not wake for one that is unreferenced.
+    const late = (): void => void setImmediate(() => this.#warn(timer));
+    const timer = new Timer(NO_WORKER_MS, late).unref();
+    this.#timer = timer;
+  }
+
+  /** Why no worker is ready, as a sentence; '' while one is. */
+  why(): string {
+    return this.#hasWorker ? '' : whyNone(this.#pool.engine.report());
+  }
+
+  /** How many calls are queued; 0 if the cluster runs nothing more. */
+  get #waiting(): number {
+    return this.#pool.isOver ? 0 : this.#pool.queue.queued;
+  }
+
+  #warn(timer: Timer): void {
+    if (this.#timer !== timer) return;
+    this.#timer = undefined;
+    const waiting = this.#waiting;
+    if (waiting === 0) return;
+    this.#hasWarned = true;
+    const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`;
+    const text = `${calls}, and no worker of the ${this.#pool.coordinator.name} has been ready for ${NO_WORKER_MS / 1_000} s`;
+    const why = whyNone(this.#pool.engine.report());
+    process.emitWarning(why === '' ? text : `${text}. ${why}`, {
+      type: 'NoWorkerWarning',
+      code: 'ALLSTOP_NO_WORKER',
+    });
+  }
+}
+
+/** What `ready()` would say of the engine, or else of the first worker; '' if all are ready. */
+function whyNone({ engine, tasks }: ReadinessReport): string {
+  if (engine.phase !== 'ready') return `The engine is '${engine.phase}'${reasonOf(engine)}`;
+  const blocking = tasks.filter(({ ready }) => !ready);
+  const [first] = blocking;
+  if (first === undefined) return '';
+  const { job, task, phase } = first;
+  const more = blocking.length > 1 ? `, like ${blocking.length - 1} more` : '';
+  return `${job}:${task} is not ready (${phase})${more}${reasonOf(explained(first))}`;
 }
 
 // Functions that are called when the workers' states, the queue or the data sets have changed.

@@ -4,8 +4,6 @@ import { addAbortListener, reasonOfAbort, removeAbortListener } from '../../base
 import { rejection, withCallersFrames } from '../../base/callers-frames.ts';
 import { Timer, within } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';
-import type { Call } from './call.ts';
-import type { Outcome } from './call-queue.ts';
 
 export type Limits = {
   readonly signal: AbortSignal | undefined;
@@ -31,21 +29,11 @@ export const overdue = (name: string, runTimeoutMs: number): Error =>
     ),
   );
 
-/**
- * The error of a call that has no time when it is made. A timer would decide only after a turn of
- * the event loop, in which a worker may or may not run the function.
- */
-export const notCalled = (name: string, { timeoutMs }: Limits): Error =>
-  deadlineExceeded(name, timeoutMs, ': it was not called');
-
 export const UNLIMITED: Limits = {
   signal: undefined,
   timeoutMs: Number.POSITIVE_INFINITY,
   leftMs: Number.POSITIVE_INFINITY,
 };
-
-const isUnlimited = ({ signal, leftMs }: Limits): boolean =>
-  signal === undefined && leftMs === Number.POSITIVE_INFINITY;
 
 /**
  * Calls `onLate` when `leftMs` have passed, and `onAbort` when the signal is aborted, each at most
@@ -69,41 +57,7 @@ export function watch(
 
 /** Settles as `promise` does, or rejects when the deadline passes or the signal is aborted. */
 export function inTime<T>(promise: Promise<T>, limits: Limits, tooLate: () => Error): Promise<T> {
-  if (isUnlimited(limits)) return promise;
+  if (limits === UNLIMITED) return promise;
   const onLate = (): Promise<never> => rejection(tooLate());
   return within<T, never>(limits.leftMs, promise, onLate, limits.signal);
 }
-
-/**
- * Decides when a limit of the call is reached before it has settled. `whyNoWorker`: a
- * sentence, or '' while a worker is ready.
- */
-export function limit(
-  call: Call,
-  limits: Limits,
-  rules: { decide(call: Call, outcome: Outcome): void },
-  whyNoWorker: () => string,
-): void {
-  if (isUnlimited(limits)) return;
-  const { name } = call.work;
-  const unwatch = watch(
-    limits,
-    () => {
-      const why = call.life.at === 'queued' ? whyQueued(call, whyNoWorker()) : '';
-      const value = deadlineExceeded(name, limits.timeoutMs, why);
-      rules.decide(call, { state: 'failed', value });
-    },
-    (reason) => rules.decide(call, { state: 'cancelled', value: reason }),
-  );
-  call.atEnd(unwatch);
-}
-
-function whyQueued({ placement }: Call, whyNoWorker: string): string {
-  return placement === undefined
-    ? whyWaiting(whyNoWorker)
-    : `: it has waited for ${placement.text}`;
-}
-
-/** Of a call that waits for whichever worker: continues the sentence of `deadlineExceeded`. */
-export const whyWaiting = (whyNoWorker: string): string =>
-  whyNoWorker === '' ? '' : `: it has waited for a worker. ${whyNoWorker}`;
