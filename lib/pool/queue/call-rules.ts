@@ -178,7 +178,7 @@ export class CallRules implements ClusterHost, CallOwner {
     // In a microtask, since `connect` may call this before it has returned the engine.
     queueMicrotask(() => {
       this.queue.close({ refusal: error, dropped, why: { why, cause, error } });
-      for (const call of this.#inFlight()) this.#out(call, dropped);
+      for (const call of this.queue.some(isInFlight)) this.#out(call, dropped);
       this.changed();
     });
   }
@@ -231,12 +231,9 @@ export class CallRules implements ClusterHost, CallOwner {
    */
   end(end: End, reason: unknown): void {
     this.queue.close(end);
-    for (const call of this.#inFlight()) this.engine.cancel(call, { reason, replace: true });
+    for (const call of this.queue.some(isInFlight))
+      this.engine.cancel(call, { reason, replace: true });
     this.changed();
-  }
-
-  #inFlight(): Call[] {
-    return this.queue.some(({ life }) => life.at === 'in-flight');
   }
 
   /** @returns the error of a call with this placement, if there will never be a worker for it */
@@ -324,6 +321,8 @@ export const stopError = (coordinator: Coordinator): Error =>
   attachmentOf(coordinator).signal.interrupted(
     new CancelledError(`The ${coordinator.name} was stopped`),
   );
+
+const isInFlight = ({ life }: Call): boolean => life.at === 'in-flight';
 
 const isAbort = (value: unknown): boolean =>
   value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);
