@@ -1,7 +1,6 @@
 /** Variables: numbers that the functions of a cluster read and update. */
 
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
-import { describe } from 'vitest';
 import { describeIsolations } from '../../support/clusters.ts';
 import { module, variableStories } from './stories.ts';
 
