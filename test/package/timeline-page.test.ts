@@ -125,7 +125,7 @@ describe('allstop timeline', () => {
     expect(stderr).toContain(`is no timeline: the '${field}' of event ${events.length} is wrong`);
   });
 
-  it('reads a file that an editor or another program has written', () => {
+  it('reads a file that an editor or another program has written', { tags: 'long' }, () => {
     const data = JSON.parse(readFileSync(at('timeline.json'), 'utf8'));
     const call = { at: 1, type: 'call-started', call: 1 };
     const many = Array.from({ length: 150_000 }, (_, i) => ({

@@ -60,12 +60,12 @@ async function among(
 }
 
 describe.each(Array.from({ length: rounds }, (_, round) => round))(
-  `with the seed ${seed}, round %i: 5,000 functions`,
+  `with the seed ${seed}, round %i: 2,000 functions`,
   () => {
     it('though workers are killed', { timeout: TIMEOUT_MS }, async () => {
       scene = await NatsScene.open();
       const cluster = await scene.start(4);
-      await among(cluster, 5_000, 8, async () => {
+      await among(cluster, 2_000, 8, async () => {
         const task = random(4);
         const died = scene.workers.filter(({ child }) => child.exitCode === null);
         const worker = died[random(died.length)] as NatsWorker;
@@ -81,7 +81,7 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
     }, async () => {
       scene = await NatsScene.open();
       const cluster = await scene.start(3);
-      await among(cluster, 5_000, 3, async () => {
+      await among(cluster, 2_000, 3, async () => {
         await scene.server.kill();
         await scene.server.restart();
       });
@@ -95,7 +95,7 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
     }, async () => {
       scene = await NatsScene.open();
       const cluster = await scene.start(3);
-      await among(cluster, 5_000, 1, async () => {
+      await among(cluster, 2_000, 1, async () => {
         await scene.server.kill();
         scene.server.wipe();
         await scene.server.restart();
@@ -105,7 +105,7 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
     it(`though the server is away for ${AWAY_MS} ms`, { timeout: TIMEOUT_MS }, async () => {
       scene = await NatsScene.open();
       const cluster = await scene.start(3);
-      await among(cluster, 5_000, 1, async () => {
+      await among(cluster, 2_000, 1, async () => {
         await scene.server.kill();
         await new Promise((resolve) => setTimeout(resolve, AWAY_MS)); // the fault itself
         await scene.server.restart();
@@ -120,7 +120,7 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
       const cluster = await scene.start(3, {}, { replicas: 3 });
       // Among them: the leader of JetStream, and the server that the coordinator uses.
       const order = [...scene.servers];
-      await among(cluster, 5_000, 3, async () => {
+      await among(cluster, 2_000, 3, async () => {
         const [server] = order.splice(random(order.length), 1);
         await server?.kill();
         await server?.restart();
@@ -134,7 +134,7 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
       const cluster = scene.coordinator({ minWorkers: 2 });
       for (let task = 0; task < 2; task += 1) scene.spawn({ task, servers: proxy.address });
       await cluster.ready();
-      await among(cluster, 5_000, 0, async () => {});
+      await among(cluster, 2_000, 0, async () => {});
     });
   },
 );
