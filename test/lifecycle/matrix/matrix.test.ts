@@ -49,9 +49,12 @@ describe('a worker in some state that dies in some way', () => {
 });
 
 describe('workers in every state, whose process', () => {
-  it.each(processDeaths)('%s: it ends so', (name, death) =>
-    endsProcess('every state', name, death),
-  );
+  for (const [name, death] of processDeaths) {
+    const isQuick = /^calls process\.exit|stops the coordinator$/.test(name);
+    it(`${name}: it ends so`, { tags: isQuick ? [] : ['long'] }, () =>
+      endsProcess('every state', name, death),
+    );
+  }
 });
 
 describe.each(Object.keys(states))('a worker %s, whose process', (state) => {
