@@ -1,6 +1,6 @@
 /**
- * Links: abort signals, closing resources, process signals and deadlines that stop a
- * coordinator. The program makes every link: without one, no signal, close or deadline stops it.
+ * Links: abort signals, closing resources and deadlines that stop a coordinator (process signals:
+ * signal-links.ts). The program makes every link: without one, none of these stops it.
  *
  * A link lives until it is disposed of, until the coordinator is disposed of, or until the
  * JavaScript thread that made it ends; only a deadline outlives that thread. A link keeps the

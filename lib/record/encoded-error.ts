@@ -2,7 +2,7 @@
  * Encodes a thrown value as bytes, the encoded error, and decodes it.
  *
  * The bytes are the encoding of native/core/encoded_error.h. Its header is what
- * native code reads; the field JAVASCRIPT holds the rest (error-graph.ts).
+ * native code reads; the field kJavaScript holds the rest (error-graph.ts).
  */
 
 import {

@@ -1,5 +1,5 @@
 /**
- * Packs arguments, results and messages as bytes for another process, with the semantics of
+ * Packs arguments, results and messages as bytes, for a process or a thread, with the semantics of
  * structuredClone. Uses V8's Serializer itself, not Node's `v8.serialize`: a typed array unpacked
  * from that is a view of the whole message, and keeps its memory.
  */

@@ -63,8 +63,7 @@ Napi::Array ToJsArray(Napi::Env env, const Items& items) {
 }
 
 // The JavaScript error of an exception of this addon. An error of the system has `code` and
-// `errno`, as Node's have: by its code a pool knows a shortage (availability.ts), and starts again
-// later.
+// `errno`, as Node's have: by its code a pool knows a shortage (slots.ts), and starts again later.
 Napi::Error ErrorOf(Napi::Env env, const std::exception& exception);
 
 // Calls `body`. A C++ exception becomes a JavaScript error; a Napi::Error is one already.

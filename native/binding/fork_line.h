@@ -24,7 +24,7 @@
 //  8. Only the child attaches to its line. Other processes may have its settings (they are in an
 //     environment variable): the child is the one that has the parent's pipe as its descriptor,
 //     and whose parent is the line's or has ended; then its first read ends at once. On Windows it
-//     is the one whose parent, dead or alive, is the line's (lib/coordinator/threads/forked.ts).
+//     is the one whose parent, dead or alive, is the line's (lib/coordinator/threads/fork.ts).
 //  9. The child's end writes each error beside the child's stop once: when the error comes and the
 //     child is stopped, at the latest when the child exits. A child that is not stopped writes
 //     nothing before its exit: a slow reader would keep it from reading the parent's stop.

@@ -42,7 +42,7 @@ export async function tryBinary(tell: (finding: Probe) => void): Promise<void> {
   }
 }
 
-// * A short program that uses all parts of the native binary: a worker finds its coordinator and
+// A short program that uses all parts of the native binary: a worker finds its coordinator and
 // stops it; native code wakes this thread, which sees the stop and joins the worker.
 
 const DEADLINE_MS = 10_000;

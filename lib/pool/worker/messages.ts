@@ -105,7 +105,7 @@ export const isFromWorker = (message: unknown): message is FromWorker =>
   isToWorker(message) && typeof message.kind === 'string' && message.kind.startsWith(OWN);
 
 // What a coordinator and its workers on the same machine have agreed on besides: how a worker is
-// started, the claims, what a worker makes for its functions.
+// started, the claims, what a worker makes for its functions; and the default of `retries`.
 
 /** The settings that a worker is started with. */
 export type WorkerSettings = ModuleHooks &

@@ -171,7 +171,7 @@ function loginOf({ user, token, nkey, creds }: NatsConnectionOptions) {
   return { detail: 'without credentials', unused: true };
 }
 
-// * Prints the checks of `allstop doctor --servers` as tables, with the problems and remedies below.
+// Prints the checks of `allstop doctor --servers` as tables, with the problems and remedies below.
 
 const NONE = '-';
 /** TLS, or credentials, that neither side asked for: nothing was checked, and nothing protects. */
