@@ -71,7 +71,7 @@ export class ClusterVariables implements VariableStore, VariableSource {
     return this.define(name, initial);
   }
 
-  /** For `findVariables` in a worker thread. */
+  /** Of the native variables, by which a worker thread finds them. */
   get id(): number {
     return Number(this.#native.id);
   }

@@ -164,8 +164,8 @@ function taken(
 // other arguments. Each value is read once, by the copier itself: no other walk goes through it,
 // which holes, depth or getters could make long.
 //
-// 1. Small plain arguments are copied as values (to-thread.ts); for threads, bare arrays beside
-//    small primitive values, too (to-thread.ts).
+// 1. Small plain arguments are copied as values (to-thread.ts); for threads, bare arrays beside small
+//    primitive values, too.
 // 2. All others are packed as bytes, which is half of the work of structuredClone. The worker does
 //    the other half. The bytes are kept until the call has ended, for another attempt.
 // 3. Shared memory, which is an argument itself, goes to a thread as it is.
