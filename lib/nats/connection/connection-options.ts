@@ -178,7 +178,7 @@ export function checkConnectionOptions(
     tls,
     connect,
     renew,
-    jetstream: jetstream && checkJetStream(jetstream),
+    jetstream: jetstream === undefined ? undefined : checkJetStream(jetstream),
   };
 }
 

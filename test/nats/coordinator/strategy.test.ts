@@ -23,6 +23,8 @@ describe('a NatsStrategy', () => {
     { tls: [] },
     { tls: { caFile: 1 } },
     { tls: { handshakeFirst: 'yes' } },
+    { jetstream: null },
+    { jetstream: '' },
     { user: 1 },
     { token: null },
   ])('of another type: %j', (options) => {
