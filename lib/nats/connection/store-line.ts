@@ -38,7 +38,7 @@ export type StoreLineSettings<O> = {
 
 export class StoreLine<O> {
   readonly #settings: StoreLineSettings<O>;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
   #opened: { readonly nats: NatsConnection; readonly parts: Promise<O> } | undefined;
   /** Undefined until the first operation. */
   #connection: Connection | undefined;
@@ -142,12 +142,17 @@ export class StoreLine<O> {
 
   /** Resolves when the connection has changed, at the latest after `ms`. */
   async #changed(ms: number): Promise<void> {
-    const changed = new Promise<void>((resolve) => this.#waiting.push(resolve));
+    let wake = (): void => {};
+    const changed = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    this.#waiting.add(wake);
     await within(ms, changed, () => {});
+    this.#waiting.delete(wake);
   }
 
   #wake(): void {
-    for (const wake of this.#waiting.splice(0)) wake();
+    for (const wake of this.#waiting) wake();
   }
 
   #unavailable(what: 'read' | 'written', error: unknown, servers: string): UnavailableError {
