@@ -200,7 +200,11 @@ export class ClusterTasks {
   #nodesFailed = 0;
 
   /** `minWorkers`: by default all workers of `expect`; 1 if `expect` names no workers. */
-  constructor({ expect, minWorkers, workerStart }: NatsSettings) {
+  constructor({
+    expect,
+    minWorkers,
+    workerStart,
+  }: Pick<NatsSettings, 'expect' | 'minWorkers' | 'workerStart'>) {
     this.#workerStart = workerStart;
     this.#closed = new Set(JOBS.filter((job) => expect?.jobs.includes(job)));
     for (const job of this.#closed) {
@@ -455,6 +459,7 @@ export class AddressChecks {
   readonly #onChange: () => void;
   readonly #abort = new AbortController();
   #timer: Timer | undefined;
+  #isRunning = false;
   #isWanted = false;
 
   /** `onChange`: the cause of a task has changed. */
@@ -463,26 +468,33 @@ export class AddressChecks {
     this.#onChange = onChange;
   }
 
-  /** Checks every AGAIN_MS, but for the time from `stop` until the next `start`. */
+  /** Starts rounds of checks, every AGAIN_MS, until `stop`. */
   start(): void {
+    if (this.#isWanted) return;
     this.#isWanted = true;
-    this.#timer ??= new Timer(FIRST_MS, () => void this.#round());
+    if (!this.#isRunning) this.#after(FIRST_MS);
   }
 
-  /** A round that is running goes on. */
+  /** Starts no more rounds. A round that is running goes on. `start` can be called again. */
   stop(): void {
     this.#isWanted = false;
+    this.#timer?.clear();
   }
 
   /** Ends the connections of a running round, too. `start` must not be called any more. */
   close(): void {
-    this.#timer?.clear();
+    this.stop();
     this.#abort.abort();
   }
 
+  #after(ms: number): void {
+    if (this.#isWanted) this.#timer = new Timer(ms, () => void this.#round());
+  }
+
   async #round(): Promise<void> {
+    this.#isRunning = true;
     const left = this.#tasks.all.filter(
-      ({ phase, address }) => this.#isWanted && phase === 'unregistered' && address !== undefined,
+      ({ phase, address }) => phase === 'unregistered' && address !== undefined,
     );
     const work = async (): Promise<void> => {
       for (let task = left.shift(); task !== undefined; task = left.shift()) {
@@ -494,7 +506,8 @@ export class AddressChecks {
       }
     };
     await Promise.all(Array.from({ length: MAX_AT_ONCE }, work));
-    if (!this.#abort.signal.aborted) this.#timer = new Timer(AGAIN_MS, () => void this.#round());
+    this.#isRunning = false;
+    this.#after(AGAIN_MS);
   }
 }
 

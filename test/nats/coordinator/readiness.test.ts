@@ -12,6 +12,7 @@ import { connect } from '@nats-io/transport-node';
 import { ClusterCoordinator, ClusterSpec, type ReadinessReport } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { AddressChecks, ClusterTasks } from '../../../lib/nats/coordinator/tasks.ts';
 import { type Diagnosis, diagnose, problemsOf } from '../../support/nats-doctor.ts';
 import { NatsServer } from '../../support/nats-server.ts';
 import { NatsWorker, type WorkerOptions } from '../../support/nats-worker.ts';
@@ -206,6 +207,22 @@ it('hosts without a worker: those that answer, and those that cannot be found', 
   );
   const { cause } = await diagnosed('worker:1', 2);
   expect(cause).toMatch(/^unregistered for \d+ s: the name no-such-host\.invalid is unknown/);
+});
+
+it('hosts without a worker are looked at again soon after a reconnection', async () => {
+  const spec = new ClusterSpec({ worker: ['localhost'] });
+  const workerStart = { cluster: 'c', servers: 's', command: 'w' };
+  const all = new ClusterTasks({ expect: spec as never, minWorkers: 1, workerStart });
+  const [task] = all.all;
+  let seen = 0;
+  const checks = new AddressChecks(all, () => (seen += 1));
+  ending.push(() => checks.close());
+  checks.start();
+  await expect.poll(() => seen).toBe(1);
+  task?.enter('unregistered');
+  checks.stop();
+  checks.start();
+  await expect.poll(() => seen, { timeout: 2_500 }).toBe(2);
 });
 
 it('a worker that is gone', { tags: 'long' }, async () => {
