@@ -197,12 +197,14 @@ export class Leadership {
   /** Called after `end`: notes the end in the cluster's key, if that is possible, and disconnects. */
   async close(): Promise<void> {
     const { nats } = this.connection;
-    const release = async (): Promise<void> => {
-      await this.#looking; // which may take the cluster yet
-      if (nats !== undefined && this.token !== undefined) await this.#fence.release(nats);
-    };
-    const released = release().catch(() => undefined);
-    await within(RELEASE_MS, released, () => undefined);
+    if (nats !== undefined) {
+      const release = async (): Promise<void> => {
+        await this.#looking; // which may take the cluster yet
+        if (this.token !== undefined) await this.#fence.release(nats);
+      };
+      const released = release().catch(() => undefined);
+      await within(RELEASE_MS, released, () => undefined);
+    }
     await this.connection.close();
   }
 

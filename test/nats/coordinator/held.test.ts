@@ -253,3 +253,21 @@ describe('a run that finds the cluster held', () => {
     await told(holder);
   });
 });
+
+it('a run that stands by and has lost its servers is closed at once', async () => {
+  const since = new Date().toISOString();
+  const run = { run: 'dead', token: Date.now(), host: 'h', pid: 1, since };
+  const bucket = await new Kvm(nats).create('allstop_test', { history: 1 });
+  await bucket.put('run', JSON.stringify(run));
+  const asked = new Promise<void>((resolve) => {
+    nats.subscribe('allstop.test.who', { callback: () => resolve() });
+  });
+  await nats.flush();
+  const cluster = scene.coordinator({ servers: proxy.address, onHeld: 'standBy' });
+  await asked; // whether the other run lives, for five seconds
+  await proxy.close();
+  await untilReport(cluster, ({ engine }) => engine.phase === 'connecting');
+  const began = performance.now();
+  await cluster.close();
+  expect(performance.now() - began).toBeLessThan(500);
+});
