@@ -220,12 +220,12 @@ export class ClusterNode {
   async close(): Promise<void> {
     this.#isLeaving = true;
     this.#hello?.clear();
-    clearInterval(this.#silence);
     this.#vitals.close();
     clearInterval(this.#leaving);
     this.#sayBye();
     await this.#end('this worker ends');
     await this.#connection.close();
+    clearInterval(this.#silence); // at last: until here a new connection begins the watch again
   }
 
   /** As `close`, but waits for no thread: to be called before the process ends. */

@@ -2,6 +2,8 @@
 // @module-tag nats
 import { once } from 'node:events';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { checkConnectionOptions } from '../../../lib/nats/connection/connection-options.ts';
+import { ClusterNode } from '../../../lib/nats/node/node.ts';
 import { diagnose } from '../../support/nats-doctor.ts';
 import { NatsScene, works } from '../../support/nats-scene.ts';
 import type { NatsWorker } from '../../support/nats-worker.ts';
@@ -61,4 +63,32 @@ it('an outage of the servers is an event, and so is its end', async () => {
     expect.stringContaining('The connection to the NATS servers is lost'),
     'reconnected',
   ]);
+});
+
+it('a node that is closed while it connects anew leaves no timer', async () => {
+  const module = new URL('../../fixtures/leaving-tasks.mjs', import.meta.url);
+  const proxy = await scene.proxy();
+  const cluster = scene.coordinator({ module, teardown: 'endsLate' });
+  const events: string[] = [];
+  const node = new ClusterNode({
+    module,
+    cluster: 'test',
+    connection: checkConnectionOptions({ servers: proxy.address }),
+    job: 'worker',
+    task: undefined,
+    spec: undefined,
+    definition: undefined,
+    slots: 1,
+    version: '1',
+    onEvent: ({ event }) => events.push(event),
+  });
+  await cluster.ready();
+  const timers = (): number =>
+    process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  proxy.restore(); // cuts what is there
+  await expect.poll(() => events.at(-1), { interval: 5 }).toBe('disconnected');
+  await node.close();
+  expect(events.at(-1)).toBe('connected');
+  await scene.close();
+  await expect.poll(timers, { timeout: 5_000 }).toBe(0);
 });
