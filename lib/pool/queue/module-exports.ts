@@ -201,11 +201,22 @@ export class NameResolver {
 
   /** Resolves with undefined if the cluster is over first: the module's import may never end. */
   #untilOver<T>(promise: Promise<T>): Promise<T | undefined> {
-    let isFound = false;
-    const found = promise.finally(() => {
-      isFound = true;
+    const { changes } = this.#rules;
+    return new Promise((resolve, reject) => {
+      // It goes when the promise settles, not at the next change: none may come after a wrong call.
+      const end = (settle: () => void): void => {
+        changes.delete(look);
+        settle();
+      };
+      const look = (): void => {
+        if (this.#rules.isOver) end(() => resolve(undefined));
+      };
+      changes.add(look);
+      promise.then(
+        (value) => end(() => resolve(value)),
+        (error: Error) => end(() => reject(error)),
+      );
+      look();
     });
-    const over = this.#rules.changes.until(() => isFound || this.#rules.isOver);
-    return Promise.race([found, over.then(() => undefined)]);
   }
 }

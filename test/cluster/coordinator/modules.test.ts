@@ -181,4 +181,22 @@ describe('the name of a function', () => {
     expect(error.message).toContain("has no function 'conect'");
     expect(error.message).toContain("Did you mean 'connect'?");
   });
+
+  it('is that of the export, whatever changes while it is looked up', async () => {
+    const exported = Array.from(
+      { length: 16 },
+      (_, at) => `const f${at} = () => ${at};\nexport { f${at} as get${at} };`,
+    );
+    const module = write({
+      'main.mjs': `export const numbers = () => [];\n${exported.join('\n')}`,
+    });
+    const its = await import(/* @vite-ignore */ module.href);
+    const cluster = start(local(module));
+    await cluster.ready();
+    for (let at = 0; at < 16; at++) {
+      cluster.createPerWorkerDataset(its.numbers); // a change, in some microtask of the look-up
+      for (let later = 0; later < at; later++) await Promise.resolve();
+      expect(await cluster.run(its[`get${at}`])).toBe(at);
+    }
+  });
 });
