@@ -436,7 +436,7 @@ export class Calls {
       const leftMs = timeoutMs - (performance.now() - began);
       if (leftMs <= 0) throw tooLate();
       checkPlacement(options.placement, rules);
-      const own = { ...options, limits: { ...limits, leftMs } };
+      const own = limits === UNLIMITED ? options : { ...options, limits: { ...limits, leftMs } };
       started = this.#startNow({ ...work, name }, own, settle, report);
       return started; // later calls do not wait for its room
     });
