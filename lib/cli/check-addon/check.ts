@@ -109,9 +109,11 @@ async function runAll(
   };
   const items: Item[] = runtimes.flatMap((runtime) => cases.map((each) => ({ runtime, each })));
   const concurrency = Math.min(MOST_PROCESSES, availableParallelism());
+  // Room for all results, which keep their order: a case that hangs does not hold up those behind it.
+  const room = { concurrency, highWaterMark: items.length };
   return untilSignal(
     () => aborter.abort(),
-    () => Readable.from(items).map(rowOf, { concurrency }).toArray(),
+    () => Readable.from(items).map(rowOf, room).toArray(),
   );
 }
 
