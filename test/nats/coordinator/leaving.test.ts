@@ -87,8 +87,19 @@ it('a node that is closed while it connects anew leaves no timer', async () => {
     process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   proxy.restore(); // cuts what is there
   await expect.poll(() => events.at(-1), { interval: 5 }).toBe('disconnected');
-  await node.close();
-  expect(events.at(-1)).toBe('connected');
+  const closed = node.close();
+  // The teardown of each thread ends when the connection is there again.
+  const teardown = new BroadcastChannel('endsLate');
+  let begun = 0;
+  teardown.onmessage = () => {
+    begun += 1;
+    if (events.at(-1) === 'connected') teardown.postMessage('end');
+  };
+  await expect.poll(() => events.at(-1), { interval: 5, timeout: 60_000 }).toBe('connected');
+  teardown.postMessage('end');
+  await closed;
+  expect(begun).toBeGreaterThan(0);
+  teardown.close();
   await scene.close();
   await expect.poll(timers, { timeout: 5_000 }).toBe(0);
 });

@@ -6,12 +6,13 @@ import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { mkdtemp } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { ClusterCoordinator, ClusterSpec, type ReadinessReport } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { AddressChecks, ClusterTasks } from '../../../lib/nats/coordinator/tasks.ts';
 import { type Diagnosis, diagnose, problemsOf } from '../../support/nats-doctor.ts';
 import { NatsServer } from '../../support/nats-server.ts';
@@ -217,12 +218,21 @@ it('hosts without a worker are looked at again soon after a reconnection', async
   let seen = 0;
   const checks = new AddressChecks(all, () => (seen += 1));
   ending.push(() => checks.close());
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  // (expect.poll would let fake time pass.)
+  const isSeen = async (count: number): Promise<void> => {
+    for (let turns = 0; seen < count && turns < 100_000; turns++) await turn();
+    expect(seen).toBe(count);
+  };
   checks.start();
-  await expect.poll(() => seen).toBe(1);
+  vi.advanceTimersByTime(250);
+  await isSeen(1);
   task?.enter('unregistered');
   checks.stop();
   checks.start();
-  await expect.poll(() => seen, { timeout: 2_500 }).toBe(2);
+  vi.advanceTimersByTime(250);
+  await isSeen(2);
 });
 
 it('a worker that is gone', { tags: 'long' }, async () => {
