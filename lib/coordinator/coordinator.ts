@@ -132,7 +132,7 @@ export class Coordinator implements AsyncDisposable {
       const { name, types, graceMs } = checkCoordinatorOptions(options);
       this.#attachment = Attachment.create(
         name ?? `coordinator-${++unnamed}`,
-        types ?? ['OutOfRangeError'],
+        types ?? ['OutOfRangeError'], // these two as in TensorFlow
         graceMs ?? 120_000,
       );
     }

@@ -1,7 +1,7 @@
 /**
- * The spine of events: what happens to coordinators and threads is told once (channels.ts), and
- * whoever wants to know subscribes: the diagnostics channels, and the log of NODE_DEBUG. An event
- * is made only if somebody hears it.
+ * The spine of events: what happens to coordinators and threads is told once (channels.ts). The
+ * diagnostics channels and the log of NODE_DEBUG subscribe. An event is made only if somebody hears
+ * it.
  */
 
 import { debuglog, format } from 'node:util';

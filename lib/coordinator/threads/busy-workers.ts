@@ -7,8 +7,6 @@
 import { binding } from '../../native/native.ts';
 import type { Attachment, ShownWorker } from '../attachment.ts';
 
-export type { ShownWorker };
-
 /** The attachments of which something still ran when they were last told. */
 const told = new WeakSet<Attachment>();
 /** Since when the body of `Coordinator.run` runs. */

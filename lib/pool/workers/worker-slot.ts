@@ -10,9 +10,10 @@
 import { builtin } from '../../base/builtins.ts';
 import { codeOf, fieldOf, messageOf, namedMessageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
+import type { ShownWorker } from '../../coordinator/attachment.ts';
 import { type Attachment, attachmentOf } from '../../coordinator/attachment.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
-import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
+import { updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { duration } from '../../coordinator/words.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import {
