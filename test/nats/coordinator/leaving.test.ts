@@ -91,10 +91,10 @@ it('a node that is closed while it connects anew leaves no timer', async () => {
   // The teardown of each thread ends when the connection is there again.
   const teardown = new BroadcastChannel('endsLate');
   let begun = 0;
-  teardown.onmessage = () => {
+  teardown.addEventListener('message', () => {
     begun += 1;
     if (events.at(-1) === 'connected') teardown.postMessage('end');
-  };
+  });
   await expect.poll(() => events.at(-1), { interval: 5, timeout: 60_000 }).toBe('connected');
   teardown.postMessage('end');
   await closed;

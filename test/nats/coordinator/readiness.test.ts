@@ -215,24 +215,24 @@ it('hosts without a worker are looked at again soon after a reconnection', async
   const workerStart = { cluster: 'c', servers: 's', command: 'w' };
   const all = new ClusterTasks({ expect: spec as never, minWorkers: 1, workerStart });
   const [task] = all.all;
-  let seen = 0;
-  const checks = new AddressChecks(all, () => (seen += 1));
+  const looks: true[] = [];
+  const checks = new AddressChecks(all, () => looks.push(true));
   ending.push(() => checks.close());
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   onTestFinished(() => void vi.useRealTimers());
   // (expect.poll would let fake time pass.)
-  const isSeen = async (count: number): Promise<void> => {
-    for (let turns = 0; seen < count && turns < 100_000; turns++) await turn();
-    expect(seen).toBe(count);
+  const haveLooked = async (times: number): Promise<void> => {
+    for (let turns = 0; looks.length < times && turns < 100_000; turns++) await turn();
+    expect(looks).toHaveLength(times);
   };
   checks.start();
   vi.advanceTimersByTime(250);
-  await isSeen(1);
+  await haveLooked(1);
   task?.enter('unregistered');
   checks.stop();
   checks.start();
   vi.advanceTimersByTime(250);
-  await isSeen(2);
+  await haveLooked(2);
 });
 
 it('a worker that is gone', { tags: 'long' }, async () => {
