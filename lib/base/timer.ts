@@ -6,7 +6,7 @@
 import { addAbortListener, reasonOfAbort, removeAbortListener } from './abort.ts';
 
 // Kept from when this module was loaded: fake timers that a test installs later do not affect the
-// clock, and no turn of the event loop. (Time limits are `setTimeout`'s, which a test may fake.)
+// clock, no turn of the event loop and no RealTimer. (Limits of the user are a Timer's.)
 const { hrtime } = process;
 export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmediate;
 export const clearImmediate: typeof globalThis.clearImmediate = globalThis.clearImmediate;
@@ -64,21 +64,38 @@ export class EventLoopYield {
 /** The longest time that Node's `setTimeout` takes. */
 export const LONGEST_MS: number = 2 ** 31 - 1;
 
+type Clock = Pick<typeof globalThis, 'setTimeout' | 'clearTimeout'> & { now(): number };
+
+const real: Clock = { setTimeout, clearTimeout, now };
+
+/** That of the program, which a test may fake. */
+const ofTheProgram: Clock = {
+  get setTimeout() {
+    return globalThis.setTimeout;
+  },
+  get clearTimeout() {
+    return globalThis.clearTimeout;
+  },
+  now: () => performance.now(),
+};
+
 /**
  * Calls `fire` once, `ms` milliseconds later by the monotonic clock and never earlier, and keeps
  * the event loop alive until then. A timer of Infinity never fires and keeps nothing alive.
  */
 export class Timer {
+  readonly #clock: Clock;
   #timeout: NodeJS.Timeout | undefined;
   #isReferenced = true;
 
-  constructor(ms: number, fire: () => void) {
+  constructor(ms: number, fire: () => void, clock: Clock = ofTheProgram) {
+    this.#clock = clock;
     if (ms === Number.POSITIVE_INFINITY) return;
-    const at = performance.now() + ms;
+    const at = clock.now() + ms;
     const arm = (left: number): void => {
-      this.#timeout = setTimeout(
+      this.#timeout = clock.setTimeout(
         () => {
-          const rest = at - performance.now();
+          const rest = at - clock.now();
           if (rest > 0) arm(rest);
           else fire();
         },
@@ -90,7 +107,7 @@ export class Timer {
   }
 
   clear(): void {
-    clearTimeout(this.#timeout);
+    this.#clock.clearTimeout(this.#timeout);
   }
 
   /** From now on it does not keep the event loop alive. */
@@ -98,6 +115,13 @@ export class Timer {
     this.#isReferenced = false;
     this.#timeout?.unref();
     return this;
+  }
+}
+
+/** A Timer for what another thread or process has to do in time: no fake timers make that faster. */
+export class RealTimer extends Timer {
+  constructor(ms: number, fire: () => void) {
+    super(ms, fire, real);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import { builtin, workerThreads } from '../../base/builtins.ts';
 import { attempt, namedMessageOf } from '../../base/thrown-value.ts';
-import { clearImmediate, setImmediate, Timer, turn } from '../../base/timer.ts';
+import { clearImmediate, now, RealTimer, setImmediate, turn } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { openLine } from '../../coordinator/threads/fork.ts';
@@ -86,7 +86,7 @@ class Output {
       limit.clear();
       onAll();
     };
-    const limit = new Timer(limitMs, over);
+    const limit = new RealTimer(limitMs, over);
     this.#onAll = over;
   }
 }
@@ -263,7 +263,7 @@ export function startThread(
   else workerData.definitions = [...variables.definitions];
   const name = `${job}:${index}`;
   let cause: unknown;
-  let stuck: Timer | undefined;
+  let stuck: RealTimer | undefined;
   const output = new Output((descriptor) =>
     worker.postMessage({ kind: 'written', descriptor } satisfies ToWorker),
   );
@@ -313,7 +313,7 @@ export function startThread(
     post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
     kill() {
       void worker.terminate();
-      stuck ??= new Timer(STUCK_AFTER_MS, () => listener.onStuck());
+      stuck ??= new RealTimer(STUCK_AFTER_MS, () => listener.onStuck());
     },
   };
 }
@@ -374,11 +374,11 @@ function endChildren(): void {
   for (const [child, { isIdle, graceMs }] of children) {
     if (isIdle()) {
       child.send(packMessage({ kind: 'end', letsGo: false } satisfies ToWorker), () => {});
-      idle.push([child, performance.now() + graceMs]);
+      idle.push([child, now() + graceMs]);
     } else child.kill('SIGKILL');
   }
   for (const [child, until] of idle) {
-    const ms = Math.min(LONGEST_WAIT_MS, Math.max(0, Math.ceil(until - performance.now())));
+    const ms = Math.min(LONGEST_WAIT_MS, Math.max(0, Math.ceil(until - now())));
     if (!binding().awaitChild(child.pid as number, ms)) child.kill('SIGKILL');
   }
 }
@@ -435,7 +435,7 @@ export function startProcess(
   };
   let cause: unknown;
   let hasBegun = waitsForDebugger(execArgv, environment);
-  const begins = new Timer(BEGINS_WITHIN_MS, () => {
+  const begins = new RealTimer(BEGINS_WITHIN_MS, () => {
     // If this thread was busy itself, the message may have come, and not been read.
     void turn().then(() => {
       if (hasBegun || isGone) return;
@@ -465,7 +465,7 @@ export function startProcess(
       end(goneError(`Worker ${name}`, how, cause, fields));
     };
     // The last messages of the process arrive before 'close'.
-    const late = new Timer(CLOSE_TIMEOUT_MS, ended);
+    const late = new RealTimer(CLOSE_TIMEOUT_MS, ended);
     child.once('close', ended);
   });
   child.unref(); // the pool holds the event loop while it is needed

@@ -30,7 +30,7 @@
  */
 
 import { messageOf } from '../../base/thrown-value.ts';
-import { now, Timer, turn } from '../../base/timer.ts';
+import { RealTimer, Timer, turn } from '../../base/timer.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { type Movable, toThread } from '../../values/to-thread.ts';
@@ -72,9 +72,7 @@ type SentToWorker = Sent & {
   readonly claim: number;
   /** How long its function may run, and how long that may go on when it was cancelled. */
   limit?: Timer;
-  grace?: Timer;
-  /** When `grace` fires (`now`). */
-  graceEndsAt?: number;
+  grace?: RealTimer;
 };
 
 /** What the worker's slot knows and does. */
@@ -108,9 +106,9 @@ export class LiveWorker implements Taker {
   readonly #freeClaims: number[];
   #wasReady = false;
   /** Set while it has calls that it may not begin in time. */
-  #late: Timer | undefined;
+  #late: RealTimer | undefined;
   /** Set while it is asked. */
-  #grace: Timer | undefined;
+  #grace: RealTimer | undefined;
   /** What goes with the next message; by its id, what of a call is moved. */
   #calls: SentCall[] = [];
   #transfers = new Map<number, readonly Movable[]>();
@@ -253,7 +251,7 @@ export class LiveWorker implements Taker {
   /** It has to begin what it has: called when it was sent calls, or has ended a function before others. */
   watch(): void {
     if (this.#sent.size === 0 || this.#late !== undefined || this.#grace !== undefined) return;
-    this.#late = new Timer(LOOK_MS, () => {
+    this.#late = new RealTimer(LOOK_MS, () => {
       this.#late = undefined;
       const oldest = this.#withFate('sent');
       if (oldest === undefined || this.#grace !== undefined || this.#isAtWork) return;
@@ -275,7 +273,7 @@ export class LiveWorker implements Taker {
     if (this.#grace !== undefined || this.#isAtWork) return;
     this.post({ kind: 'ping' });
     const wait = (): void => {
-      const grace = new Timer(this.#graceMs, () => {
+      const grace = new RealTimer(this.#graceMs, () => {
         // If this thread was busy itself, the answer may have come, and not been read.
         void turn().then(() => {
           if (this.#grace !== grace) return;
@@ -399,10 +397,7 @@ export class LiveWorker implements Taker {
     this.post({ kind: 'cancel', id, reason: encode(reason).bytes });
     const { cancelGraceMs } = this.#host;
     if (replace) {
-      // Again at `close`: a test may have put its fake timers away, and the one that was set with them.
-      sent.grace?.clear();
-      const endsAt = (sent.graceEndsAt ??= now() + cancelGraceMs);
-      sent.grace = new Timer(Math.max(0, endsAt - now()), () => {
+      sent.grace ??= new RealTimer(cancelGraceMs, () => {
         const text = `'${nameOf(call)}' was cancelled and did not end within ${cancelGraceMs} ms`;
         this.#keeper.kill(new CancelledError(text), call);
       });

@@ -3,7 +3,7 @@
  */
 
 import { codeOf, fieldOf, messageOf } from '../../base/thrown-value.ts';
-import { setImmediate, soon, Timer } from '../../base/timer.ts';
+import { RealTimer, setImmediate, soon, Timer } from '../../base/timer.ts';
 import { counted, duration } from '../../coordinator/words.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import type { Call } from '../queue/call.ts';
@@ -309,10 +309,10 @@ const PATIENCE_MS = 1_000;
 export class StartLine {
   #most: number;
   readonly #start: (slot: WorkerSlot) => void;
-  readonly #starting = new Map<WorkerSlot, Timer>();
+  readonly #starting = new Map<WorkerSlot, RealTimer>();
   readonly #waiting = new Set<WorkerSlot>();
   /** Those that enter later. */
-  readonly #delayed = new Map<WorkerSlot, Timer>();
+  readonly #delayed = new Map<WorkerSlot, RealTimer>();
 
   /** `most`: how many may start at the same time. */
   constructor(most: number, start: (slot: WorkerSlot) => void) {
@@ -328,7 +328,7 @@ export class StartLine {
 
   /** Enters the slot after `ms` milliseconds, unless it leaves before. */
   enterLater(slot: WorkerSlot, ms: number): void {
-    const timer = new Timer(ms, () => {
+    const timer = new RealTimer(ms, () => {
       this.#delayed.delete(slot);
       this.enter(slot);
     });
@@ -368,7 +368,7 @@ export class StartLine {
       this.#waiting.delete(slot);
       // Without a limit nobody waits for the slot, and a timer would keep the program alive.
       if (this.#most !== Number.POSITIVE_INFINITY) {
-        this.#starting.set(slot, new Timer(PATIENCE_MS, () => this.left(slot)));
+        this.#starting.set(slot, new RealTimer(PATIENCE_MS, () => this.left(slot)));
       }
       this.#start(slot);
     }

@@ -9,7 +9,7 @@
 
 import { builtin } from '../../base/builtins.ts';
 import { codeOf, fieldOf, messageOf, namedMessageOf } from '../../base/thrown-value.ts';
-import { Timer } from '../../base/timer.ts';
+import { RealTimer } from '../../base/timer.ts';
 import type { ShownWorker } from '../../coordinator/attachment.ts';
 import { type Attachment, attachmentOf } from '../../coordinator/attachment.ts';
 import type { StopMessage } from '../../coordinator/stop-relay.ts';
@@ -51,7 +51,7 @@ import { type Keeper, LiveWorker, nameOf } from './live-worker.ts';
 class Ending {
   /** Undefined: nothing that can fail. */
   #what: string | undefined;
-  readonly #timer: Timer;
+  readonly #timer: RealTimer;
 
   /**
    * `what` the worker does, for warnings; undefined: it only exits. `onLate` is called when the time
@@ -59,7 +59,7 @@ class Ending {
    */
   constructor(what: string | undefined, limitMs: number, onLate: () => void) {
     this.#what = what;
-    this.#timer = new Timer(limitMs, () => {
+    this.#timer = new RealTimer(limitMs, () => {
       this.#warn(`did not end within ${duration(limitMs)}: the worker is ended by force`);
       onLate();
     });

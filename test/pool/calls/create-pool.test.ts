@@ -12,7 +12,7 @@ import {
   type PoolOptions,
   UnavailableError,
 } from 'allstop/pool';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorOf, module } from '../../support/clusters.ts';
 import { eventually } from '../../support/eventually.ts';
 import { turn } from '../../support/gate.ts';
@@ -217,23 +217,4 @@ describe('the module `tasks.js` of which there is only `tasks.ts`', () => {
     expect(error.cause).toBeUndefined();
     expect(error.stack).not.toMatch(/onMessage|node:internal/);
   });
-});
-
-it('closes though fake timers, by which a call was cancelled, were put away', async () => {
-  const spin =
-    'export const spin = (w) => { Atomics.store(w, 0, 1); Atomics.notify(w, 0); for (;;); }';
-  const pool = createPool(new URL(`data:text/javascript,${spin}`), {
-    workers: 1,
-    cancelGraceMs: 100,
-  });
-  await pool.ready();
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-  onTestFinished(() => void vi.useRealTimers());
-  const begun = new Int32Array(new SharedArrayBuffer(4));
-  const late = pool.run('spin', [begun], { timeoutMs: 1_000 }).catch((error: Error) => error.name);
-  await Atomics.waitAsync(begun, 0, 0).value;
-  vi.advanceTimersByTime(1_000);
-  expect(await late).toBe('DeadlineExceededError');
-  vi.useRealTimers();
-  await pool.close(); // ends
 });
