@@ -16,7 +16,7 @@ import type {
   ScheduleArgs,
   ScheduleOptions,
 } from '../pool/calls/signatures.ts';
-import type { ClusterCoordinatorOptions } from '../pool/pool-options.ts';
+import type { ClusterOptions } from '../pool/pool-options.ts';
 import type { Call } from '../pool/queue/call.ts';
 import { type AnyFunction, checkFunctionOrName } from '../pool/queue/module-exports.ts';
 import { inTime } from '../pool/queue/time-limits.ts';
@@ -72,7 +72,7 @@ export class ClusterCoordinator<M extends object = any> extends CallPool<M> {
    * @throws TypeError, RangeError; FailedPreconditionError: the strategy was used before, or its
    *   module makes this cluster in a worker that has imported it; the error of starting a worker
    */
-  constructor(strategy: Strategy, options?: ClusterCoordinatorOptions) {
+  constructor(strategy: Strategy, options?: ClusterOptions) {
     let parts: ClusterParts | undefined;
     super(strategy, options, (core, cluster) => (parts = new ClusterParts(core, cluster)));
     this.strategy = strategy;

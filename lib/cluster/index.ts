@@ -29,8 +29,8 @@ export {
 } from '../pool/local/local-strategy.ts';
 export type {
   CloseOptions,
-  ClusterCoordinatorOptions,
   ClusterEvents,
+  ClusterOptions,
   ClusterStats,
   ReadyOptions,
   WorkerMessage,

@@ -46,8 +46,8 @@ import type {
 import {
   CLUSTER_OPTIONS,
   type CloseOptions,
-  type ClusterCoordinatorOptions,
   type ClusterEvents,
+  type ClusterOptions,
   type ClusterStats,
   type PoolEvent,
   publishWorker,
@@ -130,13 +130,13 @@ export class PoolCore {
   constructor(
     pool: CallPool,
     strategy: Strategy,
-    options: ClusterCoordinatorOptions | undefined,
+    options: ClusterOptions | undefined,
     extend?: (core: PoolCore, pool: CallPool) => PoolExtension<Engine>,
   ) {
     if (typeof fieldOf(strategy, 'connect') !== 'function') {
       throw invalidType('strategy', 'a LocalStrategy or a NatsStrategy', strategy);
     }
-    const given = checkOptions('options', options, CLUSTER_OPTIONS) as ClusterCoordinatorOptions;
+    const given = checkOptions('options', options, CLUSTER_OPTIONS) as ClusterOptions;
     const { maxQueued = MAX_QUEUED, maxQueuedBytes = MAX_QUEUED_BYTES, results } = given;
     const { retries = RETRIES, cancelGraceMs = CANCEL_GRACE_MS, coordinator: parent } = given;
     if (used.has(strategy)) {
@@ -456,7 +456,7 @@ export class CallPool<M extends object = any>
   /** @internal */
   constructor(
     strategy: Strategy,
-    options?: ClusterCoordinatorOptions,
+    options?: ClusterOptions,
     extend?: (core: PoolCore, pool: CallPool) => PoolExtension<Engine>,
   ) {
     super();

@@ -5,12 +5,12 @@ import { Coordinator } from '../coordinator/coordinator.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import { CallPool, closeAtStop } from './call-pool.ts';
 import { LOCAL_OPTIONS, LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
-import { CLUSTER_OPTIONS, type ClusterCoordinatorOptions, isCoordinator } from './pool-options.ts';
+import { CLUSTER_OPTIONS, type ClusterOptions, isCoordinator } from './pool-options.ts';
 import { checkModule } from './worker/module.ts';
 
 /** The options of `createPool`: those of a LocalStrategy and of a ClusterCoordinator, and these. */
 export type PoolOptions = Omit<LocalStrategyOptions, 'module'> &
-  ClusterCoordinatorOptions & {
+  ClusterOptions & {
     /**
      * At the stop of this coordinator the pool takes calls until nothing is in line and in flight, or
      * `drainMs` is over; then it is closed. It is a hook: those registered later run before. (The

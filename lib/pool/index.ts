@@ -27,8 +27,8 @@ export type {
 } from './local/local-strategy.ts';
 export type {
   CloseOptions,
-  ClusterCoordinatorOptions,
   ClusterEvents,
+  ClusterOptions,
   ClusterStats,
   ReadyOptions,
 } from './pool-options.ts';

@@ -12,7 +12,7 @@ import type { WorkerInfo } from './queue/strategy.ts';
 import { aboutOf } from './worker/task-channel.ts';
 
 /** The options of a ClusterCoordinator. */
-export type ClusterCoordinatorOptions = {
+export type ClusterOptions = {
   /** How many calls may be queued; `schedule` waits for room. Default: 262,144. */
   maxQueued?: number | undefined;
   /**

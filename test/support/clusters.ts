@@ -2,7 +2,7 @@
 
 import {
   ClusterCoordinator,
-  type ClusterCoordinatorOptions,
+  type ClusterOptions,
   LocalStrategy,
   type RemoteValue,
 } from 'allstop/cluster';
@@ -18,7 +18,7 @@ export const module = new URL('../fixtures/cluster-tasks.mjs', import.meta.url);
 export type Kind = {
   name: string;
   /** Makes a cluster whose functions are the exports of `module`. */
-  connect(workers: number, options: ClusterCoordinatorOptions, module: URL): ClusterCoordinator;
+  connect(workers: number, options: ClusterOptions, module: URL): ClusterCoordinator;
   /** Whether workers are threads of this process, so that memory can be shared and transferred. */
   isThread: boolean;
   /** Whether functions run on worker threads, in this process or in another. */
@@ -101,7 +101,7 @@ export function describeIsolations(
 }
 
 export type Clusters = {
-  start(workers?: number, options?: ClusterCoordinatorOptions, url?: URL): ClusterCoordinator;
+  start(workers?: number, options?: ClusterOptions, url?: URL): ClusterCoordinator;
   /** Lets functions wait until the test lets them go on. */
   readonly visits: Visits;
   /** Schedules a function and resolves when it runs; it waits until the test calls `visit.pass`. */

@@ -1,11 +1,7 @@
 /** The servers, workers and coordinators of one test; `close` ends them all. */
 
 import assert from 'node:assert/strict';
-import {
-  ClusterCoordinator,
-  type ClusterCoordinatorOptions,
-  type RemoteValue,
-} from 'allstop/cluster';
+import { ClusterCoordinator, type ClusterOptions, type RemoteValue } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { freePort, NatsServer } from './nats-server.ts';
 import { NatsWorker, type WorkerOptions } from './nats-worker.ts';
@@ -129,7 +125,7 @@ export class NatsScene {
 
   coordinator(
     strategy: Partial<NatsStrategyOptions> = {},
-    options: ClusterCoordinatorOptions = {},
+    options: ClusterOptions = {},
   ): ClusterCoordinator {
     const cluster = new ClusterCoordinator(
       new NatsStrategy({
@@ -148,7 +144,7 @@ export class NatsScene {
   /** A coordinator with `minWorkers` workers, all ready. */
   async start(
     minWorkers: number,
-    options: ClusterCoordinatorOptions = {},
+    options: ClusterOptions = {},
     strategy: Partial<NatsStrategyOptions> = {},
   ): Promise<ClusterCoordinator> {
     const cluster = this.coordinator({ minWorkers, ...strategy }, options);

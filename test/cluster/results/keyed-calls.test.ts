@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   ClusterCoordinator,
-  type ClusterCoordinatorOptions,
+  type ClusterOptions,
   FileResults,
   LocalStrategy,
   type LocalStrategyOptions,
@@ -41,7 +41,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 const start = (
-  options: ClusterCoordinatorOptions = {},
+  options: ClusterOptions = {},
   strategy: Partial<LocalStrategyOptions> = {},
 ): ClusterCoordinator =>
   new ClusterCoordinator(new LocalStrategy({ module, workers: 2, ...strategy }), {

@@ -8,7 +8,12 @@ import {
   type QueueRunnerThread,
   type StopRecord,
 } from 'allstop';
-import { ClusterCoordinator, LocalStrategy, type RemoteValue } from 'allstop/cluster';
+import {
+  ClusterCoordinator,
+  type ClusterOptions,
+  LocalStrategy,
+  type RemoteValue,
+} from 'allstop/cluster';
 import {
   fakeStraggler,
   Gate,
@@ -65,7 +70,11 @@ type Tasks = {
   next(from: AsyncIterator<string>): string;
 };
 declare const tasks: Tasks;
-const cluster = new ClusterCoordinator<Tasks>(new LocalStrategy({ module: new URL('x:') }));
+const options: ClusterOptions = { retries: 1, cancelGraceMs: 5 };
+const cluster = new ClusterCoordinator<Tasks>(
+  new LocalStrategy({ module: new URL('x:') }),
+  options,
+);
 const sum: RemoteValue<number> = await cluster.schedule('add', [1, 2], { timeoutMs: 1 });
 const lines = cluster.createPerWorkerDataset(function* () {
   yield 'line';

@@ -2,7 +2,7 @@
 
 import {
   ClusterCoordinator,
-  type ClusterCoordinatorOptions,
+  type ClusterOptions,
   LocalStrategy,
   type LocalStrategyOptions,
 } from 'allstop/cluster';
@@ -17,7 +17,7 @@ afterEach(async () => {
 
 export function pool(
   options: Partial<LocalStrategyOptions> = {},
-  clusterOptions: ClusterCoordinatorOptions = {},
+  clusterOptions: ClusterOptions = {},
 ): ClusterCoordinator {
   const strategy = new LocalStrategy({ module, workers: 1, ...options });
   const cluster = new ClusterCoordinator(strategy, clusterOptions);

@@ -2,7 +2,7 @@
 import { afterEach, expect, it } from 'vitest';
 import {
   ClusterCoordinator,
-  type ClusterCoordinatorOptions,
+  type ClusterOptions,
   LocalStrategy,
   transfer,
 } from '../../../dist/cluster/index.js';
@@ -28,7 +28,7 @@ function open(words: Int32Array): void {
   Atomics.notify(words, 0);
 }
 
-function make(workers = 1, options?: ClusterCoordinatorOptions, file = module): ClusterCoordinator {
+function make(workers = 1, options?: ClusterOptions, file = module): ClusterCoordinator {
   const cluster = new ClusterCoordinator(new LocalStrategy({ module: file, workers }), options);
   clusters.push(cluster);
   return cluster;

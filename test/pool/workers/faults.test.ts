@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it, onTestFailed } from 'vitest';
 import {
   ClusterCoordinator,
-  type ClusterCoordinatorOptions,
+  type ClusterOptions,
   LocalStrategy,
   type RemoteValue,
 } from '../../../dist/cluster/index.js';
@@ -25,7 +25,7 @@ afterEach(async () => {
 async function start(
   isolation: 'thread' | 'process',
   workers: number,
-  options?: ClusterCoordinatorOptions,
+  options?: ClusterOptions,
 ): Promise<ClusterCoordinator> {
   const strategy = new LocalStrategy({ module, workers, isolation });
   const cluster = new ClusterCoordinator(strategy, options);
