@@ -19,7 +19,7 @@ import type { Coordinator } from '../coordinator/coordinator.ts';
 import { OwnThread } from '../coordinator/threads/tasks.ts';
 import { runInWorker } from '../coordinator/threads/workers.ts';
 import { duration } from '../coordinator/words.ts';
-import { refusedValue } from '../values/lost-values.ts';
+import { cloneChecked, refusedValue } from '../values/lost-values.ts';
 import {
   type LooperTimes,
   type LooperWork,
@@ -64,10 +64,10 @@ const TARGET_OR_OVERRIDE =
 
 function copyOf(args: readonly unknown[]): unknown[] {
   try {
-    return structuredClone([...args]);
+    return cloneChecked([...args]);
   } catch (error) {
     const whole = { path: 'options.args', value: args };
-    throw refusedValue(error, 'The arguments of the module', whole, structuredClone);
+    throw refusedValue(error, 'The arguments of the module', whole, cloneChecked);
   }
 }
 

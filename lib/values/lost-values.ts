@@ -1,14 +1,18 @@
 /**
- * Finds the values that V8's Serializer takes and does not write.
+ * Finds the values that V8's Serializer, or structuredClone, takes and does not write.
  *
  * 1. Node's own objects (a URL, a Blob, a SocketAddress). From Node 22 on they are ordinary objects
  *    for V8, whose state it does not see: it writes each as an object without properties. Only
  *    structuredClone tells them from such objects.
  * 2. A WebAssembly.Module, of which V8 writes nothing at all, so that nobody can read the bytes.
  * 3. A DOMException, which from Node 22 on is an error for V8, and has its name and its message in
- *    getters: V8 writes an Error without either. (In Node 20 it is as the objects of 1.)
+ *    getters: V8 writes an Error without either. (In Node 20 it is as the objects of 4.)
+ * 4. Objects of the platform that structuredClone does not know either, and of which it makes `{}`:
+ *    an AbortSignal, an Event, a TextDecoder; in Node 20 a URL and a Headers, too. An instance of a
+ *    class of the program arrives as a plain object, which is a promise (docs/pool.md).
  */
 
+import { isProxy } from 'node:util/types';
 import { attempt, fieldOf, isObject } from '../base/thrown-value.ts';
 import { kindOf, ownData, partsOf } from './walk.ts';
 
@@ -16,7 +20,7 @@ import { kindOf, ownData, partsOf } from './walk.ts';
 const NO_PROPERTIES = Buffer.from('{\0', 'latin1');
 const OBJECT = 'o'.charCodeAt(0);
 
-/** 2 and 3 are looked for among so many values: a walk through all would take as long as V8. */
+/** 2 to 4 are looked for among so many values: a walk through all would take as long as V8. */
 const MOST_VALUES = 128;
 
 /** Undefined with Node's option `--jitless`. */
@@ -25,19 +29,20 @@ const Module = (globalThis as { WebAssembly?: { Module: abstract new () => objec
 
 /** Whether `whyLost` has to clone the value, or knows a reason at once. */
 export function mayBeLost(value: unknown, bytes: Uint8Array): boolean {
-  return holdsEmptyObject(bytes) || lostNearTop(value) !== undefined;
+  return holdsEmptyObject(bytes) || nearTop(value, lostInBytes) !== undefined;
 }
 
 /**
- * Looks for modules and DOMExceptions near the top of `value`, and for all objects of Node's own. If
- * there are empty objects among the bytes it clones `value`, which calls getters again.
+ * Looks for modules and DOMExceptions near the top of `value`, and for all objects of Node's own
+ * and of the platform. If there are empty objects among the bytes it clones `value`, which calls
+ * getters again.
  *
  * @param bytes - what a serializer has made of `value`
  * @returns the message of the DataCloneError for a `value` that `bytes` do not hold
  * @throws the error of a getter; RangeError: `value` is nested too deeply
  */
 export function whyLost(value: unknown, bytes: Uint8Array): string | undefined {
-  const near = lostNearTop(value);
+  const near = nearTop(value, lostInBytes);
   if (near !== undefined) return refusal(near);
   if (!holdsEmptyObject(bytes)) return undefined;
   let copy: unknown;
@@ -47,7 +52,7 @@ export function whyLost(value: unknown, bytes: Uint8Array): string | undefined {
     if (isDataCloneError(error)) return error.message;
     throw error;
   }
-  const lost = hostObjectIn(copy);
+  const lost = firstIn(copy, isHostObject) ?? firstIn(value, isEmptied);
   return lost === undefined ? undefined : refusal(lost.constructor.name);
 }
 
@@ -55,6 +60,19 @@ export function whyLost(value: unknown, bytes: Uint8Array): string | undefined {
 export function checkKept(value: unknown, bytes: Uint8Array): void {
   const why = whyLost(value, bytes);
   if (why !== undefined) throw new DOMException(why, 'DataCloneError');
+}
+
+/** @throws DataCloneError: near the top of `value` is an object of which a clone is `{}` */
+export function checkCloned(value: unknown): void {
+  const lost = nearTop(value, lostInClone);
+  if (lost !== undefined) throw new DOMException(refusal(lost), 'DataCloneError');
+}
+
+/** As structuredClone. @throws what `checkCloned` throws */
+export function cloneChecked<T>(value: T): T {
+  const copy = structuredClone(value);
+  checkCloned(value);
+  return copy;
 }
 
 const refusal = (name: string): string => `#<${name}> could not be cloned.`;
@@ -70,11 +88,17 @@ function holdsEmptyObject(bytes: Uint8Array): boolean {
 const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
 
-/**
- * The class of a module or DOMException among the first MOST_VALUES of what a serializer has
- * written. No getter of an object is called.
- */
-function lostNearTop(root: unknown): string | undefined {
+/** The class of an object that is lost. */
+type Lost = (value: object) => string | undefined;
+
+const lostInClone: Lost = (value) => (isEmptied(value) ? value.constructor.name : undefined);
+const lostInBytes: Lost = (value) =>
+  value instanceof DOMException ? 'DOMException' : (moduleOf(value) ?? lostInClone(value));
+const moduleOf: Lost = (value) =>
+  Module !== undefined && value instanceof Module ? 'Module' : undefined;
+
+/** What `lost` says of the first MOST_VALUES of a value. No getter of an object is called. */
+function nearTop(root: unknown, lost: Lost): string | undefined {
   if (!isObject(root)) return undefined;
   // Breadth first. A value that contains itself is met again and again, until `left` is 0. Arrays and
   // plain objects are not left to `partsOf`: every item of a queue comes here, and it takes longer.
@@ -82,21 +106,22 @@ function lostNearTop(root: unknown): string | undefined {
   let left = MOST_VALUES;
   for (let i = 0; i < met.length; ++i) {
     const value = met[i] as object;
-    if (Module !== undefined && value instanceof Module) return 'Module';
-    if (left <= 0 || value instanceof Date || ArrayBuffer.isView(value)) continue;
+    if (isProxy(value) || value instanceof Date || ArrayBuffer.isView(value)) continue;
+    const isPlain = Object.getPrototypeOf(value) === Object.prototype;
+    const name = isPlain || Array.isArray(value) ? undefined : lost(value);
+    if (name !== undefined) return name;
+    if (left <= 0) continue;
     if (Array.isArray(value)) {
       for (let at = 0; at < value.length && --left >= 0; ++at) {
         const item: unknown = value[at];
         if (isObject(item)) met.push(item);
       }
-    } else if (Object.getPrototypeOf(value) === Object.prototype) {
+    } else if (isPlain) {
       for (const key in value) {
         const item = ownData(value, key);
         if (isObject(item)) met.push(item);
         if (--left <= 0) break;
       }
-    } else if (value instanceof DOMException) {
-      return 'DOMException';
     } else {
       for (const part of partsOf(value)) {
         if (isObject(part.value)) met.push(part.value);
@@ -107,15 +132,38 @@ function lostNearTop(root: unknown): string | undefined {
   return undefined;
 }
 
-/** @param copy - what structuredClone returns: without getters and proxies */
-function hostObjectIn(copy: unknown): object | undefined {
-  const met = new Set<unknown>([copy]); // gives the values that are added meanwhile, too
+function firstIn(whole: unknown, is: (value: object) => boolean): object | undefined {
+  const met = new Set<unknown>([whole]); // gives the values that are added meanwhile, too
   for (const value of met) {
     if (!isObject(value)) continue;
-    if (isHostObject(value)) return value;
+    if (is(value)) return value;
     for (const part of partsOf(value)) if (isObject(part.value)) met.add(part.value);
   }
   return undefined;
+}
+
+/** Whether structuredClone makes an empty plain object of an object of the platform. */
+function isEmptied(value: object): boolean {
+  if (kindOf(value) !== 'object' || Object.keys(value).length > 0 || !isOfPlatform(value)) {
+    return false;
+  }
+  const copy = attempt(() => structuredClone(value)); // fails for what is refused, or has to be moved
+  return copy !== undefined && Object.getPrototypeOf(copy) === Object.prototype;
+}
+
+/** Whether one of the classes of an object is a global, and of those that no program has assigned. */
+function isOfPlatform(value: object): boolean {
+  let prototype: object | null = Object.getPrototypeOf(value);
+  while (prototype !== null && prototype !== Object.prototype) {
+    const Class = ownData(prototype, 'constructor');
+    if (typeof Class === 'function') {
+      const isGlobal =
+        Object.getOwnPropertyDescriptor(globalThis, Class.name)?.enumerable === false;
+      if (isGlobal && Reflect.get(globalThis, Class.name) === Class) return true;
+    }
+    prototype = Object.getPrototypeOf(prototype);
+  }
+  return false;
 }
 
 /** Whether an object that structuredClone has made is of a class that V8 does not know. */

@@ -18,7 +18,7 @@ import { showAs } from '../../base/inspect.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { counted } from '../../coordinator/words.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import { refusedPart } from '../../values/lost-values.ts';
+import { cloneChecked, refusedPart } from '../../values/lost-values.ts';
 import { fileName } from '../queue/module-exports.ts';
 import type { Engine, Strategy, StrategyHost } from '../queue/strategy.ts';
 import { checkDefinition, checkExport, checkModule } from '../worker/module.ts';
@@ -103,12 +103,9 @@ function threadsOnly(option: string, instead: string): InvalidArgumentError {
 
 function cloneOf(workerData: unknown): unknown {
   try {
-    return structuredClone(workerData);
+    return cloneChecked(workerData);
   } catch (error) {
-    const { path } = refusedPart(
-      { path: 'options.workerData', value: workerData },
-      structuredClone,
-    );
+    const { path } = refusedPart({ path: 'options.workerData', value: workerData }, cloneChecked);
     throw new InvalidArgumentError(
       `options.workerData cannot be cloned for worker threads: ${path}: ${messageOf(error)}`,
       { cause: error },

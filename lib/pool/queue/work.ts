@@ -6,7 +6,9 @@ import { attempt } from '../../base/thrown-value.ts';
 import { bufferOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import {
+  checkCloned,
   checkKept,
+  cloneChecked,
   isDataCloneError,
   mayBeLost,
   NO_PER_WORKER_VALUES,
@@ -130,7 +132,7 @@ export function makeWork(
     const take = (): TakenArguments => taken(name, kept, moved, copying);
     return newWork(name, kept, bytesOf(moved), perWorker, false, moved, take, holds);
   } catch (error) {
-    throw refused(error, name, args, copying, sharesMemory ? structuredClone : packValue);
+    throw refused(error, name, args, copying, sharesMemory ? cloneChecked : packValue);
   }
 }
 
@@ -153,7 +155,7 @@ function taken(
   } catch (error) {
     // The search for the refused part copies values: of what can be moved only buffers can be copied.
     if (moved.every((each) => each instanceof ArrayBuffer))
-      throw refused(error, name, args, copying, structuredClone);
+      throw refused(error, name, args, copying, cloneChecked);
     const why = whyUncloneable(error);
     throw why === undefined ? error : new InvalidArgumentError(why);
   }
@@ -207,12 +209,12 @@ function copyArguments(args: readonly unknown[], sharesMemory: boolean): CopiedA
   }
   const others = without(args, bare);
   const packed = tryToPack(others, bare, sharesMemory);
-  if (packed === undefined) return { args: structuredClone(args), bytes: 0 };
+  if (packed === undefined) return { args: cloneChecked(args), bytes: 0 };
   const bytes = packed.byteLength;
   if (bare.length < args.length) {
     const head = packed.subarray(0, bytes - bytesOfBare(bare));
     if (!sharesMemory) checkKept(others, head);
-    else if (mayBeLost(others, head)) return { args: structuredClone(args), bytes };
+    else if (mayBeLost(others, head)) return { args: cloneChecked(args), bytes };
   }
   return { args: sharesMemory ? packed.buffer : packed, bytes };
 }
@@ -269,7 +271,10 @@ function refuseFields(error: Error): void {
  */
 function checkMoved(args: readonly unknown[], sharesMemory: boolean): void {
   refuseSignals(args);
-  if (sharesMemory || !hasSerializer) return;
+  if (sharesMemory || !hasSerializer) {
+    checkCloned(args);
+    return;
+  }
   let packed: Uint8Array;
   try {
     packed = packArguments(args, []);

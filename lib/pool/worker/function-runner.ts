@@ -10,7 +10,7 @@ import { FailedPreconditionError } from '../../errors/errors.ts';
 import { binding } from '../../native/native.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { runAttempt } from '../../telemetry/spans.ts';
-import { refusedValue } from '../../values/lost-values.ts';
+import { checkCloned, cloneChecked, refusedValue } from '../../values/lost-values.ts';
 import {
   type Movable,
   receivedArguments,
@@ -209,7 +209,7 @@ class ResultsOutbox {
     try {
       this.#post({ kind: 'allstop:results', results: [result] }, transferListOf([value]));
     } catch (error) {
-      const record = encode(refusedResult(error, value, structuredClone)).bytes;
+      const record = encode(refusedResult(error, value, cloneChecked)).bytes;
       this.#post({ kind: 'allstop:results', results: [[id, STATE.failed, record, us]] });
     }
   }
@@ -627,7 +627,13 @@ export class FunctionRunner {
     if (!isObject(value)) return value;
     const copy = transferListOf([value]).length > 0 ? undefined : smallCopy([value]);
     run.isTheirs = copy === undefined;
-    return copy === undefined ? value : copy.values[0];
+    if (copy !== undefined) return copy.values[0];
+    try {
+      checkCloned(value);
+    } catch (error) {
+      throw refusedResult(error, value, cloneChecked);
+    }
+    return value;
   }
 
   /** @throws DataCloneError; RangeError: the value is nested too deeply */
