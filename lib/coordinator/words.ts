@@ -115,9 +115,10 @@ export function warn(name: string, code: string, message: string, detail: string
   });
   if (pending.size === 0) process.once('exit', emitPending);
   pending.add(warning);
-  process.emitWarning(warning);
+  // In the tick just before Node emits it, since a listener of the warning may call process.exit().
   process.nextTick(() => {
     pending.delete(warning);
     if (pending.size === 0) process.off('exit', emitPending);
   });
+  process.emitWarning(warning);
 }

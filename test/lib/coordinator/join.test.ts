@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type Gate, gate, isPending, turn } from '../../support/gate.ts';
 import { OtherThread } from '../../support/other-thread.ts';
+import { Program } from '../../support/program.ts';
 import { addon } from '../../support/test-addon.ts';
 
 function task(coord: Coordinator, name: string): Gate {
@@ -281,6 +282,11 @@ describe('threads that a join leaves behind', () => {
     expect(coord.leftBehind).toEqual([]);
     expect(coord.explain().recentlyEnded).toMatchObject([{ name: 'stubborn' }]);
     expect(coord.explain().toString()).not.toContain('Left behind');
+  });
+
+  it('are warned of once, also if a listener ends the process', async () => {
+    const { ended } = new Program('test/fixtures/exits-at-a-warning.mjs');
+    expect(await ended).toMatchObject({ code: 0, stdout: 'ALLSTOP_STRAGGLERS\n' });
   });
 
   it('are seen by every JavaScript thread', async () => {
