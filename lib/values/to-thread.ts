@@ -14,7 +14,7 @@ import type { X509Certificate } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { types } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
-import { invalidType } from '../base/arguments.ts';
+import { invalidType, invalidValue } from '../base/arguments.ts';
 import { isObject } from '../base/thrown-value.ts';
 import { refusedValue } from './lost-values.ts';
 import {
@@ -56,8 +56,8 @@ const lists = new WeakMap<object, readonly Movable[]>();
  * await cluster.close();
  * ```
  * @returns `value`
- * @throws TypeError: `value` is no object, `list` is no array, or has a typed array in the place of
- *   its `buffer`
+ * @throws TypeError: `value` is no object, `list` is no array, has an object twice, or has a typed
+ *   array in the place of its `buffer`
  */
 export function transfer<T extends object>(value: T, list: readonly Movable[]): T {
   if (typeof value !== 'object' || value === null) throw invalidType('value', 'an object', value);
@@ -67,8 +67,15 @@ export function transfer<T extends object>(value: T, list: readonly Movable[]): 
     if (ArrayBuffer.isView(each))
       throw invalidType(`list[${at}]`, 'an instance of ArrayBuffer', each, 'pass its `buffer`');
   }
+  checkOnce(moved);
   lists.set(value, moved);
   return value;
+}
+
+/** @throws TypeError (`ERR_INVALID_ARG_VALUE`) */
+function checkOnce(moved: readonly Movable[]): void {
+  if (new Set(moved).size === moved.length) return;
+  throw invalidValue('An object moves only once: the lists of transfer() have one twice');
 }
 
 /**
@@ -99,7 +106,7 @@ export function checkAttached(moved: readonly Movable[]): void {
 /**
  * The objects that `transfer` has marked in these values; nested values are not searched.
  *
- * @throws DataCloneError: one was moved before
+ * @throws DataCloneError: one was moved before; TypeError: one is marked twice
  */
 export function transferListOf(values: readonly unknown[]): Movable[] {
   const found: Movable[] = [];
@@ -107,7 +114,10 @@ export function transferListOf(values: readonly unknown[]): Movable[] {
     const list = typeof value === 'object' && value !== null ? lists.get(value) : undefined;
     if (list !== undefined) found.push(...list);
   }
-  if (found.length > 0) checkAttached(found);
+  if (found.length > 0) {
+    checkOnce(found);
+    checkAttached(found);
+  }
   return found;
 }
 

@@ -25,6 +25,7 @@ describe('bad input', () => {
   const type = 'ERR_INVALID_ARG_TYPE';
   const value = 'ERR_INVALID_ARG_VALUE';
   const range = 'ERR_OUT_OF_RANGE';
+  const buffer = new ArrayBuffer(8);
 
   it.each<[string, () => unknown, string]>([
     ['no options', () => new (LocalStrategy as any)(), type],
@@ -55,6 +56,7 @@ describe('bad input', () => {
     ['transfer without a list', () => transfer({}, {} as any), type],
     ['transfer of a view', () => transfer({}, [new Uint8Array(1)] as any), type],
     ['transfer of a Buffer', () => transfer({}, [Buffer.alloc(1)] as any), type],
+    ['transfer of one buffer twice', () => transfer({}, [buffer, buffer]), value],
     ['a data set of nothing', () => cluster.createPerWorkerDataset(1 as any), type],
     ['arguments of a data set', () => cluster.createPerWorkerDataset('numbers', 1 as any), type],
   ])('%s is refused at once', (_what, call, code) => {

@@ -127,6 +127,21 @@ describeKinds(kinds, (kind) => {
       }
     });
 
+    it('of which two move one buffer are refused, and move nothing', async () => {
+      const cluster = start();
+      const [one, two] = [new ArrayBuffer(8), new ArrayBuffer(8)];
+      const args = [transfer({ two, one }, [two, one]), transfer([one], [one])];
+      const remote = await cluster.schedule('add', [1, 2]);
+      for (const given of [args, [one, ...args], [remote, ...args]]) {
+        expect(await errorOf(cluster.run('echo', given))).toMatchObject({
+          name: 'TypeError',
+          code: 'ERR_INVALID_ARG_VALUE',
+        });
+      }
+      expect([one.byteLength, two.byteLength]).toEqual([8, 8]);
+      expect(await cluster.run('echo', [transfer({ one }, [one])])).toHaveProperty('one');
+    });
+
     it('that cannot be copied are refused by schedule', async () => {
       const cluster = start();
       const deep = [{}, () => {}];
