@@ -196,16 +196,28 @@ inline Coordinator From(const Napi::Value& value) {
   return Coordinator(handle);
 }
 
-/// The queue of a JavaScript `BoundedQueue` object; see allstop_queue_from_napi. Its codec must be
-/// 'bytes': otherwise Enqueue and Dequeue return ALLSTOP_FAILED_PRECONDITION. Otherwise as From.
+/// The queue of a JavaScript `BoundedQueue` object with the codec 'bytes'; see
+/// allstop_queue_from_napi, which also takes one whose items native code cannot use. Otherwise as
+/// From.
 ///
-/// @throws Napi::Error as From does
+/// @throws Napi::Error as From does; for another codec with the code ERR_ALLSTOP_INVALID_ARGUMENT
 inline BoundedQueue QueueFrom(const Napi::Value& value) {
   const napi_env env = internal::Met(value.Env());
   allstop_queue handle = {};
   const allstop_status status = allstop_queue_from_napi(env, value, &handle);
   if (status != ALLSTOP_OK) internal::ThrowRefusal(value, status, allstop_queue_throw_status);
-  return BoundedQueue(handle);
+  BoundedQueue queue(handle);
+  allstop_queue_info info = {};
+  info.size = sizeof(info);
+  if (!queue || allstop_queue_read(&handle, &info) != ALLSTOP_OK ||
+      info.codec == ALLSTOP_CODEC_BYTES) {
+    return queue;
+  }
+  internal::ThrowRefusal(
+      value, ALLSTOP_INVALID_ARGUMENT, [](napi_env here, allstop_status refused) {
+        allstop_throw(here, refused, "Native code takes a BoundedQueue with the codec 'bytes'");
+      });
+  return BoundedQueue();
 }
 
 /// The variable of a JavaScript `Variable` object; see allstop_variable_from_napi. Otherwise as

@@ -2,7 +2,7 @@
 // runs; without, the addon gets an empty object while the error is pending.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
-import { Coordinator } from 'allstop';
+import { BoundedQueue, Coordinator } from 'allstop';
 
 const require = createRequire(import.meta.url);
 for (const build of ['compiler', 'all', 'present', 'former', 'disabled']) {
@@ -26,5 +26,9 @@ for (const build of ['compiler', 'all', 'present', 'former', 'disabled']) {
   assert.throws(() => addon.coordinator(new Coord()), {
     message: /\. Received an instance of Coord$/,
   });
-  assert.equal(addon.ranOn(), build === 'disabled' ? 9 : 0, build);
+  assert.throws(() => addon.queue(new BoundedQueue({ capacity: 1 })), {
+    name: 'TypeError',
+    code: 'ERR_ALLSTOP_INVALID_ARGUMENT',
+  });
+  assert.equal(addon.ranOn(), build === 'disabled' ? 10 : 0, build);
 }

@@ -122,6 +122,12 @@ void CallUnguarded(const Napi::CallbackInfo& info) {
   napi_release_threadsafe_function(made, napi_tsfn_release);
 }
 
+// queueFrom(value): how many items are in the queue. Throws for another value.
+Napi::Value QueueFrom(const Napi::CallbackInfo& info) {
+  const auto size = static_cast<double>(allstop::QueueFrom(info[0]).size());
+  return Napi::Number::New(info.Env(), size);
+}
+
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("stopOnException", Napi::Function::New(env, StopOnException));
   exports.Set("fail", Napi::Function::New(env, Fail));
@@ -132,6 +138,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("pass", Napi::Function::New(env, Pass));
   exports.Set("causesOf", Napi::Function::New(env, CausesOf));
   exports.Set("callUnguarded", Napi::Function::New(env, CallUnguarded));
+  exports.Set("queueFrom", Napi::Function::New(env, QueueFrom));
   exports.Set("post", Napi::Function::New(env, Post));
   return exports;
 }

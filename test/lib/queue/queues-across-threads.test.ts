@@ -1,5 +1,7 @@
 // One queue, used by this thread, by workers and by native threads.
 
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { BoundedQueue, Coordinator } from 'allstop';
 import { afterEach, describe, expect, it } from 'vitest';
 import { turn } from '../../support/gate.ts';
@@ -132,6 +134,21 @@ describe('values', () => {
     await Promise.all([sent, echo]);
     expect(got).toStrictEqual(items);
     expect((got[2] as unknown[])[0]).toBe((got[2] as unknown[])[1]);
+  });
+
+  it('are refused by QueueFrom of C++', () => {
+    const path = new URL('../../addons/test-addon/build/Release/thrower.node', import.meta.url);
+    const thrower = createRequire(import.meta.url)(fileURLToPath(path));
+    const bytes = new BoundedQueue<Uint8Array>({ capacity: 1, codec: 'bytes' });
+    bytes.enqueueSync(new Uint8Array(1));
+    expect(thrower.queueFrom(bytes)).toBe(1);
+    expect(() => thrower.queueFrom(new BoundedQueue({ capacity: 1 }))).toThrow(
+      expect.objectContaining({
+        name: 'TypeError',
+        code: 'ERR_ALLSTOP_INVALID_ARGUMENT',
+        message: expect.stringContaining("the codec 'bytes'"),
+      }),
+    );
   });
 
   it('are not seen by native threads', () => {
