@@ -500,6 +500,7 @@ export class AddressChecks {
       for (let task = left.shift(); task !== undefined; task = left.shift()) {
         if (this.#abort.signal.aborted) return;
         const why = await explain(task, this.#abort.signal);
+        if (this.#abort.signal.aborted) return; // a host that was not awaited is not silent
         // A node may have registered for the task during the check.
         const isWaiting = task.session === undefined && task.phase === 'unregistered';
         if (isWaiting && task.enter('unregistered', why)) this.#onChange();

@@ -235,6 +235,25 @@ it('hosts without a worker are looked at again soon after a reconnection', async
   await haveLooked(2);
 });
 
+it('a check that the end of the run breaks off says nothing of its host', async () => {
+  const spec = new ClusterSpec({ worker: ['localhost'] });
+  const workerStart = { cluster: 'c', servers: 's', command: 'w' };
+  const all = new ClusterTasks({ expect: spec as never, minWorkers: 1, workerStart });
+  const causes: (string | undefined)[] = [];
+  const tell = (): void => void causes.push(all.all[0]?.readiness.cause);
+  const [ended, other] = [new AddressChecks(all, tell), new AddressChecks(all, tell)];
+  ending.push(() => other.close());
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  ended.start();
+  other.start();
+  vi.advanceTimersByTime(250); // both look up the name
+  ended.close();
+  for (let turns = 0; causes.length < 1 && turns < 100_000; turns++) await turn();
+  await turn();
+  expect(causes).toEqual([expect.stringContaining('the host localhost answers')]);
+});
+
 it('a worker that is gone', { tags: 'long' }, async () => {
   const coordinator = start(['localhost']);
   const worker = work();
