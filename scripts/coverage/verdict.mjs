@@ -32,7 +32,7 @@ function parse(root, lcov) {
  *
  * @returns the entries that name nothing; and, as `reached`, those that this run did not need
  */
-function subtract(root, files, exceptions) {
+export function subtract(root, files, exceptions) {
   const reached = [];
   const objections = exceptions.flatMap(({ file, code, to = code, reason }) => {
     if (!reason) return [`${file}: "${code}" has no reason`];

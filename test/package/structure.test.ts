@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { subtract } from '../../scripts/coverage/verdict.mjs';
 import { Arrows, circleIn, importsOfLib, includesOfNative } from '../support/arrows.ts';
 
 const root = new URL('../..', import.meta.url).pathname;
@@ -177,6 +178,11 @@ describe('the scripts', () => {
       .filter(({ to }) => !inGit.includes(to));
     expect(lost).toEqual([]);
   });
+});
+
+it('what the coverage does not count is found in its file', () => {
+  const exceptions = JSON.parse(read('test/coverage/exceptions.json'));
+  expect(subtract(root, new Map(), exceptions).objections).toEqual([]);
 });
 
 describe('package.json', () => {
