@@ -12,6 +12,7 @@ type Thrower = Record<
 > & {
   throwKept(coord: Coordinator): void;
   pass(from: Coordinator, to: Coordinator): void;
+  postRegistered(coord: Coordinator, fn: () => void, isClosed?: boolean): void;
   causesOf(coord: Coordinator): string[];
 };
 const path = fileURLToPath(
@@ -61,6 +62,32 @@ function workerWith(coord: Coordinator, code: string): Worker {
     workerData: { path, allstop, handle: coord.handle },
   });
 }
+
+describe('posted calls that are registered', () => {
+  it('have all run when a join ends', async () => {
+    const coord = new Coordinator();
+    const ran: number[] = [];
+    thrower.postRegistered(coord, () => ran.push(ran.length));
+    expect(ran).toEqual([]);
+    await coord.join();
+    expect(ran).toEqual([0, 1]);
+  });
+
+  it.each([
+    ['in the queue of a worker that ends', '() => {}, false'],
+    ['when a worker ends after the first', '() => process.exit(), false'],
+    ['that are refused', '() => {}, true'],
+  ])('are an error when they are lost: %s', async (_, given) => {
+    const coord = new Coordinator();
+    const ends = given.includes('exit') ? '' : 'process.exit();';
+    const worker = workerWith(coord, `thrower.postRegistered(coord, ${given}); ${ends}`);
+    await once(worker, 'exit');
+    await expect(coord.join()).rejects.toMatchObject({
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+      message: expect.stringContaining('has not run to its end'),
+    });
+  });
+});
 
 it('is the cause of the exception in which C++ has nested it', async () => {
   const coord = new Coordinator();

@@ -1,10 +1,14 @@
 /// @file allstop_registration.hpp
 /// allstop::Registration: work on a thread that is not yours, as that of a thread pool, counts as
-/// a registered thread. Part of allstop.hpp, which includes it.
+/// a registered thread. allstop::RegisteredCalls: so do calls that wait for another thread. Part of
+/// allstop.hpp, which includes it.
 #ifndef ALLSTOP_ALLSTOP_REGISTRATION_HPP_
 #define ALLSTOP_ALLSTOP_REGISTRATION_HPP_
 
+#include <atomic>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "allstop.hpp"
 
@@ -89,6 +93,78 @@ class Registration {
 
  private:
   internal::ThreadToken token_;
+};
+
+/// One registration for calls of which none may be lost, as those that a native thread posts to
+/// JavaScript. A join that begins waits until the last of them has run, and the last copy of this
+/// object is gone. If one is destroyed without having returned, the registration ends with an error
+/// whose code is ERR_ALLSTOP_UNAVAILABLE: it has thrown; or it was never called, because its
+/// ThreadsafeFunction was closed, or its worker has ended.
+///
+/// @code
+///   allstop::RegisteredCalls calls(coord, "batches");  // before the thread that posts
+///   allstop::Thread(coord, "reader", [tick, calls] {
+///     while (auto batch = Read()) {
+///       tick->Post(calls.Of([batch](napi_env env, napi_value give) { Give(env, give, *batch); }));
+///     }
+///   }).Detach();
+/// @endcode
+///
+/// A copy is of the same registration. Each thread may have its own, and the calls may be made, run
+/// and destroyed on any thread. To post a call again that was refused (kFull), keep it.
+///
+/// @throws std::bad_alloc, from the constructor and from Of. Without exceptions, the process ends.
+class RegisteredCalls {
+ public:
+  /// Registers the calls. `name` is shown to people.
+  RegisteredCalls(const Coordinator& coord, const std::string& name)
+      : state_(std::make_shared<State>(internal::Register(coord, name))) {}
+
+  /// A call of `function`, for a std::function that returns nothing: all its copies are one call.
+  template <typename Function>
+  auto Of(Function function) const {
+    auto call = std::make_shared<Call<Function>>(state_, std::move(function));
+    return [call](auto&&... arguments) {
+      call->function(std::forward<decltype(arguments)>(arguments)...);
+      call->has_run = true;
+    };
+  }
+
+ private:
+  // Its destructor runs once, on the thread that lets go of the last copy or call.
+  struct State {
+    explicit State(internal::ThreadToken registered) noexcept : token(std::move(registered)) {}
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() {
+      if (!is_lost || !token) return;
+      allstop_error error = {};
+      error.size = sizeof(error);
+      error.name = allstop_str("UnavailableError");
+      error.message =
+          allstop_str("a call has not run to its end: it has thrown, or its thread has ended");
+      error.code = allstop_str("ERR_ALLSTOP_UNAVAILABLE");
+      internal::DoneWith(token, error);
+    }
+    internal::ThreadToken token;
+    std::atomic<bool> is_lost{false};
+  };
+
+  template <typename Function>
+  struct Call {
+    Call(std::shared_ptr<State> registered, Function called)
+        : state(std::move(registered)), function(std::move(called)) {}
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    ~Call() {
+      if (!has_run) state->is_lost = true;
+    }
+    const std::shared_ptr<State> state;  // destroyed after `function`
+    Function function;
+    bool has_run = false;
+  };
+
+  std::shared_ptr<State> state_;
 };
 
 }  // inline namespace catching or not_catching

@@ -221,7 +221,7 @@ class ThreadsafeFunction {
 
   static void RunPosted(napi_env env, napi_value function, void* /*context*/, void* data) {
     const std::unique_ptr<Posted> posted(static_cast<Posted*>(data));
-    if (env == nullptr) return;
+    if (env == nullptr || !RunsJavaScript(env)) return;
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
     try {
       (*posted)(env, function);
@@ -233,6 +233,15 @@ class ThreadsafeFunction {
     (*posted)(env, function);
 #endif
     EndPending(env);
+  }
+
+  // A worker that ends still has the calls made that wait, though no JavaScript runs there any
+  // more.
+  static bool RunsJavaScript(napi_env env) {
+    napi_value global = nullptr;
+    bool is_same = false;  // it is: all that counts is whether Node-API refuses to tell
+    return napi_get_global(env, &global) == napi_ok &&
+           napi_strict_equals(env, global, global, &is_same) == napi_ok;
   }
 
   // Makes an uncaught exception of the pending one.

@@ -109,6 +109,27 @@ void Post(const Napi::CallbackInfo& info) {
   }).join();
 }
 
+// postRegistered(coord, fn, isClosed): a native thread posts two calls of the function, neither of
+// which may be lost; with `isClosed` when nothing takes them any more.
+void PostRegistered(const Napi::CallbackInfo& info) {
+  const auto call = allstop::ThreadsafeFunction::Create(info.Env(), info[1], "post");
+  if (info[2].ToBoolean()) {
+    call->Close();
+  } else {
+    call->SetReferenced(info.Env(), true);
+  }
+  allstop::RegisteredCalls calls(allstop::From(info[0]), "batches");
+  std::thread([call, calls = std::move(calls)] {
+    for (const bool is_last : {false, true}) {
+      call->Post(calls.Of([call, is_last](napi_env env, napi_value function) {
+        if (is_last) call->SetReferenced(env, false);
+        napi_value result = nullptr;  // a function that asks for no status
+        napi_call_function(env, function, function, 0, nullptr, &result);
+      }));
+    }
+  }).join();
+}
+
 // callUnguarded(fn): calls the function from a thread-safe function that catches nothing.
 void CallUnguarded(const Napi::CallbackInfo& info) {
   const auto call = [](napi_env env, napi_value function, void*, void*) {
@@ -138,6 +159,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("pass", Napi::Function::New(env, Pass));
   exports.Set("causesOf", Napi::Function::New(env, CausesOf));
   exports.Set("callUnguarded", Napi::Function::New(env, CallUnguarded));
+  exports.Set("postRegistered", Napi::Function::New(env, PostRegistered));
   exports.Set("queueFrom", Napi::Function::New(env, QueueFrom));
   exports.Set("post", Napi::Function::New(env, Post));
   return exports;

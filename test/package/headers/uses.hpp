@@ -30,6 +30,8 @@ void Use(const allstop::Coordinator& coord, const allstop::StopFlag& flag, napi_
   allstop::Registration registration(coord, "work");
   registration.Enter();
   registration.Fail({});
+  const allstop::RegisteredCalls calls(coord, "calls");
+  calls.Of([&made] { made = true; })();
   const allstop::Interruptible guard(coord);
 
   std::mutex mutex;
