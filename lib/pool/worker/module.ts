@@ -7,7 +7,7 @@ import { checkString, didYouMean, invalidType } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
 import { withCallersFrames } from '../../base/callers-frames.ts';
 import { moduleFile } from '../../base/module-file.ts';
-import { attempt, codeOf, namedMessageOf } from '../../base/thrown-value.ts';
+import { attempt, codeOf, fieldOf, isObject, namedMessageOf } from '../../base/thrown-value.ts';
 import {
   FailedPreconditionError,
   InvalidArgumentError,
@@ -21,7 +21,8 @@ export const PASS_A_NAME = 'pass the name of a function that the module exports'
 /** @returns the URL of the module's file. @throws TypeError, which says how to write a path's URL */
 export function checkModule(module: unknown, name = 'options.module'): URL {
   if (module instanceof URL) return moduleFile(module);
-  const shown = inspect(typeof module === 'string' && module !== '' ? module : './tasks.mjs');
+  const path = isObject(module) ? fieldOf(module, 'filename') : module; // Piscina's option
+  const shown = inspect(typeof path === 'string' && path !== '' ? path : './tasks.mjs');
   const isUrl = shown.startsWith("'file:");
   const remedy = isUrl
     ? `write new URL(${shown})`

@@ -38,6 +38,7 @@ describe('options.module', () => {
   describe.each(strategies)('of a %s', (_, make) => {
     it.each([
       ["'./sub/tasks.mjs'", { module: './sub/tasks.mjs' }, './sub/tasks.mjs'],
+      ['as Piscina takes it', { module: { filename: './sub/tasks.mjs' } }, './sub/tasks.mjs'],
       ['left out', {}, './tasks.mjs'],
       ['no path', { module: 3 }, './tasks.mjs'],
     ])('that is %s is refused, with what to write', (__, options, path) => {
@@ -52,8 +53,10 @@ describe('options.module', () => {
 
     it('that is the text of a URL is refused, with what to write', () => {
       const text = 'file:///tasks.mjs';
-      const wrong = (): unknown => make({ module: text } as never);
-      expect(wrong).toThrow(`: write new URL('${text}')`);
+      for (const module of [text, { filename: text }]) {
+        const wrong = (): unknown => make({ module } as never);
+        expect(wrong).toThrow(`: write new URL('${text}')`);
+      }
     });
   });
 });
