@@ -1,7 +1,8 @@
 // Runs cells of the matrix, and says of each what was wrong.
 // argv: 'workers' [PART [NTH]]: the cells whose worker dies and whose process lives on; with PART
-// only those whose names contain it, with NTH only every n-th. Or 'process' STATE|'every state'
-// DEATH: workers in that state, and the end of this process.
+// only those whose names contain it, with NTH only every n-th. Or 'process' STATES DEATH: workers in
+// these states, and the end of this process. STATES: the name of one, 'every state', or one half of
+// them, 'odd states' or 'even states'.
 import { say } from '../scripts/say.mjs';
 import { startAnswering } from './answering.mjs';
 import { allCells, enter, runCell } from './cell.mjs';
@@ -34,8 +35,15 @@ async function runWorkers(part = '', nth = '1') {
   if (failed > 0) process.kill(process.pid, 'SIGKILL');
 }
 
+function namesOf(chosen) {
+  const all = Object.keys(states);
+  if (chosen === 'every state') return all;
+  const half = ['even states', 'odd states'].indexOf(chosen);
+  return half < 0 ? [chosen] : all.filter((_, at) => at % 2 === half);
+}
+
 async function runProcess(chosen, death) {
-  const names = chosen === 'every state' ? Object.keys(states) : [chosen];
+  const names = namesOf(chosen);
   const cells = await Promise.all(names.map(enter));
   say('in the state');
   await processDeaths[death].act(cells);
