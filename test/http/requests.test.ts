@@ -16,6 +16,7 @@ import {
   ask,
   begin,
   KINDS,
+  type Kind,
   keepAlive,
   listen,
   RawClient,
@@ -32,7 +33,13 @@ async function nextRequest(
   return (await once(server, 'request')) as [IncomingMessage, ServerResponse];
 }
 
-describe.each(KINDS)('a server of %s', (kind) => {
+/** The same for each kind. Express is fetched, which takes seconds. */
+for (const kind of KINDS) {
+  const tags = kind === 'express' ? ['long'] : [];
+  describe(`a server of ${kind}`, { tags }, () => serverStories(kind));
+}
+
+function serverStories(kind: Kind): void {
   it('without a connection is closed by the stop', async () => {
     const { server, close } = await serve(kind, () => {});
     const coord = new Coordinator();
@@ -170,7 +177,7 @@ describe.each(KINDS)('a server of %s', (kind) => {
     expect(await answered).toEqual({ status: 200, connection: 'close', body: 'foo' });
     await coord.join();
   });
-});
+}
 
 describe('a server of HTTP/1', () => {
   type Scene = { coord: Coordinator; server: http.Server; port: number; inFlight(): number };
