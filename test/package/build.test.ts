@@ -135,11 +135,17 @@ describe('a build that fails', () => {
     expectUntouched();
   });
 
-  it.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-    ['SIGHUP', 129],
-  ] as const)('is over, with all that it has started, after %s', async (signal, exitCode) => {
+  for (const [signal, exitCode, tags] of [
+    ['SIGINT', 130, []],
+    ['SIGTERM', 143, ['long']],
+    ['SIGHUP', 129, ['long']],
+  ] as [NodeJS.Signals, number, string[]][]) {
+    it(`is over, with all that it has started, after ${signal}`, { tags }, () =>
+      isOver(signal, exitCode),
+    );
+  }
+
+  async function isOver(signal: NodeJS.Signals, exitCode: number): Promise<void> {
     install(
       'cmake-js',
       `const forever = 'console.error("compiling"); setInterval(() => {}, 1000)';
@@ -160,7 +166,7 @@ describe('a build that fails', () => {
       stderr: expect.stringContaining(`\nallstop: ended by ${signal}\n`),
     });
     expectUntouched();
-  });
+  }
 });
 
 describe('with cmake-js and a compiler', () => {
