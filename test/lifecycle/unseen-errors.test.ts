@@ -3,13 +3,14 @@
 import { describe, expect, it } from 'vitest';
 import { runScript, startScript } from '../support/run-script.ts';
 
-const run = (story: string) => runScript('unseen-errors', [story], { execArgv: ['--expose-gc'] });
+const run = (...stories: string[]) =>
+  runScript('unseen-errors', stories, { execArgv: ['--expose-gc'] });
 const times = (text: string): number => text.split('allstop: unhandled error of ').length - 1;
 
 describe('an error that nobody was given', () => {
-  it.each([
+  /** Those that one process can have beside others. */
+  const beside = [
     'task',
-    'exit',
     'collected',
     'suppressed',
     'body, after that of a task',
@@ -18,23 +19,44 @@ describe('an error that nobody was given', () => {
     'a worker with a link',
     'task and hook',
     'spawned',
+    'native',
+    'function',
+    'queue runner',
+    'twice the same',
+  ];
+  const alone = [
+    'exit',
     'in a worker',
     'in a worker alone',
     'in two workers that exit together',
     'in a worker with two copies of the code',
-    'native',
-    'function',
     'hook in a worker process',
-    'queue runner',
-    'twice the same',
     'exit listener',
-  ])('is written once, with its stack, and the exit code is 1: %s', async (story) => {
-    const { code, stderr } = await run(story);
-    expect(stderr).toContain('nobody looked');
-    expect(stderr).toMatch(/^ {4}at /m);
-    expect(times(stderr)).toBe(1);
+  ];
+  it('is written once, with its stack, beside others of the process', async () => {
+    const { code, stderr } = await run(...beside);
+    const written = stderr.split('allstop: unhandled error of ').slice(1);
+    for (const story of beside) {
+      const own = written.filter((text) => text.includes(`nobody looked at <${story}>`));
+      expect(own, story).toEqual([expect.stringMatching(/^ {4}at /m)]);
+    }
+    expect(written).toHaveLength(beside.length);
     expect(code).toBe(1);
   });
+
+  const tagged = [
+    ...alone.map((story) => ({ story, tags: [] })),
+    ...beside.map((story) => ({ story, tags: ['long'] })),
+  ];
+  for (const { story, tags } of tagged) {
+    it(`is written once, with its stack, and the exit code is 1: ${story}`, { tags }, async () => {
+      const { code, stderr } = await run(story);
+      expect(stderr).toContain('nobody looked');
+      expect(stderr).toMatch(/^ {4}at /m);
+      expect(times(stderr)).toBe(1);
+      expect(code).toBe(1);
+    });
+  }
 
   it('ends the process as before, if a link listens to another event of the worker', async () => {
     const { code, stderr } = await run('a worker with a link to another event');
@@ -60,14 +82,14 @@ describe('an error that nobody was given', () => {
     expect(code).toBe(1);
   });
 
-  it('says whose exit code it has set, in a worker and in the main thread', async () => {
+  it('of a worker says whose exit code it has set', async () => {
     const inWorker = await run('in a worker alone');
     expect(inWorker.stderr).toContain('so the exit code of this worker is 1. ');
-    expect((await run('task')).stderr).toContain('so the exit code is 1. ');
   });
 
   it('is written with the name of the thread and of the coordinator', async () => {
     const { stderr } = await run('task');
+    expect(stderr).toContain('so the exit code is 1. ');
     expect(stderr).toMatch(
       /^allstop: unhandled error of the coordinator 'app', thrown by 'reader':\nRangeError: nobody looked\n {4}at fail /,
     );
@@ -101,7 +123,7 @@ describe('an error that nobody was given', () => {
 });
 
 describe('nothing is written, and the exit code is 0', () => {
-  it.each([
+  const receivers = [
     'join',
     'run',
     'raise',
@@ -120,17 +142,21 @@ describe('nothing is written, and the exit code is 0', () => {
     'a later fetch',
     'the join of a cluster',
     'a fetch that throws undefined',
-  ])('when the error was given to %s', async (story) => {
-    expect(await run(`given to ${story}`)).toMatchObject({ code: 0, stderr: '' });
-  });
-
-  it.each([
+  ].map((receiver) => [`the error was given to ${receiver}`, `given to ${receiver}`] as const);
+  const others = [
     ['the program itself passed the error to requestStop()', 'passed'],
     ['stopOnException() swallowed it', 'swallowed'],
     ['it counts as a clean stop', 'clean'],
     ['it is an echo of the stop', 'echo'],
     ['a link made it', 'deadline'],
-  ])('when %s', async (_, story) => {
+  ] as const;
+  const all = [...receivers, ...others];
+
+  it('when no error of the process was lost', async () => {
+    expect(await run(...all.map(([, story]) => story))).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it.each(all)('when %s', { tags: 'long' }, async (_, story) => {
     expect(await run(story)).toMatchObject({ code: 0, stderr: '' });
   });
 });

@@ -1,4 +1,5 @@
-// Errors that threads throw, and who is given them before the process ends. argv: a story below.
+// Errors that threads throw, and who is given them before the process ends. argv: stories below,
+// which are told in turn; the errors of several say which story they are of.
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
@@ -7,9 +8,10 @@ import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { say } from './say.mjs';
 import { addon } from './test-addon.mjs';
 
-const ERROR = 'nobody looked';
+const told = isMainThread ? process.argv.slice(2) : [];
+let message = 'nobody looked';
 const fail = () => {
-  throw new RangeError(ERROR);
+  throw new RangeError(message);
 };
 
 /** A coordinator with a task that has failed. */
@@ -66,17 +68,18 @@ const stories = {
   },
   async hook() {
     const coord = new Coordinator();
-    coord.onStop(fail);
+    const error = new RangeError(message); // the hook runs later, maybe beside another story
+    coord.onStop(() => Promise.reject(error));
     coord.requestStop();
   },
   async 'a worker with a link'() {
-    const worker = new Worker(`throw new RangeError('${ERROR}')`, { eval: true });
+    const worker = new Worker(`throw new RangeError('${message}')`, { eval: true });
     const coord = new Coordinator();
     coord.stopOnClose(worker, { as: 'error' });
     await once(worker, 'exit').catch(ignore);
   },
   async 'a worker with a link to another event'() {
-    const worker = new Worker(`throw new RangeError('${ERROR}')`, { eval: true });
+    const worker = new Worker(`throw new RangeError('${message}')`, { eval: true });
     new Coordinator().stopOnClose(worker, { events: ['message'], as: 'error' });
     await new Promise((resolve) => worker.once('exit', resolve));
   },
@@ -105,7 +108,7 @@ const stories = {
   },
   async spawned() {
     const coord = new Coordinator();
-    const worker = coord.spawn(`throw new RangeError('${ERROR}')`, { eval: true });
+    const worker = coord.spawn(`throw new RangeError('${message}')`, { eval: true });
     await once(worker, 'exit').catch(ignore);
   },
   async 'in a worker'() {
@@ -180,12 +183,12 @@ const stories = {
   },
   async native() {
     const coord = new Coordinator();
-    addon.start(coord, 'throw', 'native thread', ERROR);
+    addon.start(coord, 'throw', 'native thread', message);
     addon.openGate('native thread');
     await coord.waitForStop();
   },
   async function() {
-    await cluster().schedule('fail', [ERROR]);
+    await cluster().schedule('fail', [message]);
   },
   async 'hook in a worker process'() {
     const module = new URL('../../fixtures/cluster-tasks.mjs', import.meta.url);
@@ -194,7 +197,7 @@ const stories = {
     const own = new ClusterCoordinator(
       new LocalStrategy({ module, workers: 1, isolation, teardown }),
     );
-    await own.run('failInHook', [ERROR]);
+    await own.run('failInHook', [message]);
     own.coordinator.requestStop();
     await own.close();
   },
@@ -213,7 +216,7 @@ const stories = {
     });
   },
   async 'twice the same'() {
-    const error = new RangeError(ERROR);
+    const error = new RangeError(message);
     for (let times = 0; times < 2; times++) {
       await new Coordinator().start(() => Promise.reject(error));
     }
@@ -273,17 +276,17 @@ const stories = {
     process.on('exit', fail);
   },
   async 'given to fetch'() {
-    await (await cluster().schedule('fail', [ERROR])).fetch().catch(ignore);
+    await (await cluster().schedule('fail', [message])).fetch().catch(ignore);
   },
   async 'given to a later fetch'() {
     const own = cluster();
-    const remote = await own.schedule('fail', [ERROR]);
+    const remote = await own.schedule('fail', [message]);
     await own.join().catch(ignore);
     await remote.fetch().catch(ignore);
   },
   async 'given to the join of a cluster'() {
     const own = cluster();
-    await own.schedule('fail', [ERROR]);
+    await own.schedule('fail', [message]);
     await own.join().catch(ignore);
   },
 
@@ -295,9 +298,9 @@ const stories = {
   },
 
   // Nothing was lost.
-  passed: () => new Coordinator().requestStop(new RangeError(ERROR)),
+  passed: () => new Coordinator().requestStop(new RangeError(message)),
   swallowed: () => new Coordinator().stopOnException(fail),
-  clean: () => new Coordinator().start(() => Promise.reject(new OutOfRangeError(ERROR))),
+  clean: () => new Coordinator().start(() => Promise.reject(new OutOfRangeError(message))),
   async echo() {
     const coord = new Coordinator();
     const waiting = coord.start(() => once(process, 'never', { signal: coord.signal }));
@@ -312,7 +315,10 @@ const stories = {
 };
 
 if (isMainThread) {
-  await stories[process.argv[2]]();
+  for (const story of told) {
+    if (told.length > 1) message = `nobody looked at <${story}>`;
+    await stories[story]();
+  }
 } else if (typeof workerData === 'string') {
   await stories[workerData]();
 } else if (typeof workerData.story === 'string') {
