@@ -2,12 +2,23 @@
 
 import { Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
-import { runScript, startScript } from '../support/run-script.ts';
+import { type Ended, runScript, startScript } from '../support/run-script.ts';
 
-const run = async (way: string, stop: string, options: object = {}): ReturnType<typeof runScript> =>
-  runScript('exit-after-stop', [way, stop, JSON.stringify(options)]);
+const runs = new Map<string, Promise<Ended>>();
 
-describe('exitAfterStop ends a process', () => {
+/** A run of a script: the same for all stories of it. */
+async function runOf(script: string, ...args: string[]): Promise<Ended> {
+  const key = JSON.stringify([script, args]);
+  const ended = runs.get(key) ?? runScript(script, args, { concurrent: true });
+  runs.set(key, ended);
+  return await ended;
+}
+
+const run = async (way: string, stop: string, options: object = {}): Promise<Ended> =>
+  runOf('exit-after-stop', way, stop, JSON.stringify(options));
+
+// The processes wait for most of their time, so they do it side by side.
+describe('exitAfterStop ends a process', { concurrent: true }, () => {
   it.each(['is idle', 'computes', 'waits', 'runs a command'])(
     'whose main thread %s, and says who is left',
     async (way) => {
@@ -57,14 +68,14 @@ describe('exitAfterStop ends a process', () => {
   it.each(['a deferred function that hangs', 'a deferred function that nobody settles'])(
     'and names %s',
     async (way) => {
-      const { code, stderr } = await runScript('run-and-hang', [way]);
+      const { code, stderr } = await runOf('run-and-hang', way);
       expect(code).toBe(1);
       expect(stderr).toMatch(/1 still running:\n {2}- 'close db' \(task\): running for /);
     },
   );
 
   it('and says that the body of Coordinator.run has not returned', async () => {
-    const { code, stderr } = await runScript('run-and-hang', ['a body that hangs']);
+    const { code, stderr } = await runOf('run-and-hang', 'a body that hangs');
     expect(code).toBe(1);
     expect(stderr).toContain('no registered thread is left\n');
     expect(stderr).toMatch(
@@ -73,14 +84,14 @@ describe('exitAfterStop ends a process', () => {
   });
 
   it('and says that nothing registered keeps it alive', async () => {
-    const { code, stderr } = await runScript('run-and-hang', ['a body that has returned']);
+    const { code, stderr } = await runOf('run-and-hang', 'a body that has returned');
     expect(code).toBe(1);
     expect(stderr).toContain('what keeps the process alive is not registered');
     expect(stderr).not.toContain('Coordinator.run');
   });
 
   it.runIf(process.platform === 'linux')('or that the main thread computes', async () => {
-    const { stderr } = await runScript('run-and-hang', ['a body that has returned, and a loop']);
+    const { stderr } = await runOf('run-and-hang', 'a body that has returned, and a loop');
     expect(stderr).toContain('is left: the main thread does not return to its event loop\n');
   });
 
@@ -89,7 +100,7 @@ describe('exitAfterStop ends a process', () => {
     ['computes', /the main thread is computing/],
     ['waits', /the main thread is blocked/],
   ])('and says what the main thread does that %s', async (way, words) => {
-    expect((await run(way, 'call')).stderr).toMatch(words);
+    expect((await run(way, 'error')).stderr).toMatch(words);
   });
 
   it('and shows an error of a native thread once, with its type', async () => {
@@ -130,7 +141,7 @@ describe('exitAfterStop ends a process', () => {
     ['child', 'computes', /- 'deaf' \(process \d+\): running for [\d.]+ m?s, is computing/],
     ['child', 'waits', /- 'deaf' \(process \d+\): running for [\d.]+ m?s, is blocked/],
   ])('and says of a %s that it %s', async (kind, way, line) => {
-    const { code, stderr } = await runScript('exit-with-threads', [kind, way]);
+    const { code, stderr } = await runOf('exit-with-threads', kind, way);
     expect(code).toBe(1);
     expect(stderr).toMatch(line);
   });
@@ -144,7 +155,7 @@ describe('exitAfterStop ends a process', () => {
     ['', 'signal'],
     [' that stopped the parent of its coordinator', 'parent'],
   ])('with 128 + n after a signal%s', async (_, stop) => {
-    const script = startScript('exit-after-stop', ['is idle', stop, '{}']);
+    const script = startScript('exit-after-stop', ['is idle', stop, '{}'], { concurrent: true });
     await script.says('ready');
     script.kill('SIGTERM');
     const { code, stderr } = await script.ended;
@@ -156,7 +167,7 @@ describe('exitAfterStop ends a process', () => {
     ['thread', /- worker:\d \(thread \d+\) runs 'announceAndSpin' for [\d.]+ m?s/],
     ['process', /- worker:\d \(process \d+\) runs 'announceAndSpin' for [\d.]+ m?s/],
   ])('and names the function that a %s of its cluster computes', async (isolation, line) => {
-    const { code, stderr } = await runScript('exit-with-cluster', [isolation, 'left']);
+    const { code, stderr } = await runOf('exit-with-cluster', isolation, 'left');
     expect(code).toBe(1);
     expect(stderr).toContain('functions that have not returned:');
     expect(stderr).toMatch(line);
@@ -165,25 +176,26 @@ describe('exitAfterStop ends a process', () => {
   });
 
   it('and names the functions of a pool that the stop closes, those of its drain, too', async () => {
-    const { said, stderr } = await runScript('exit-with-pool');
-    const text = expect.stringMatching(/Workers \(2\):[^]*runs 'announceAndSpin' for/);
+    const { said, stderr } = await runOf('exit-with-pool');
+    const text = expect.stringMatching(/Workers \(2\):[^]*runs 'announceAndBlock' for/);
     expect(said).toContainEqual({ event: 'explained', text });
-    expect(stderr.match(/- worker:\d \(thread \d+\) runs 'announceAndSpin' for/g)).toHaveLength(2);
+    expect(stderr.match(/- worker:\d \(thread \d+\) runs 'announceAndBlock' for/g)).toHaveLength(2);
     expect(stderr).toContain("'pool' (hook)");
   });
 
   it('and no name of a function that has not returned steers the terminal or forges a line', async () => {
-    const { stderr } = await runScript('exit-with-cluster', [
+    const { stderr } = await runOf(
+      'exit-with-cluster',
       'thread',
       'left',
-      'spin\nallstop: forged\x1b[31m',
-    ]);
-    expect(stderr).toContain('spin\\x0aallstop: forged\\x1b[31m');
+      'block\nallstop: forged\x1b[31m',
+    );
+    expect(stderr).toContain('block\\x0aallstop: forged\\x1b[31m');
     expect(stderr).not.toContain('\x1b');
   });
 
   it('and does not name a function that was ended by force since', async () => {
-    const { code, stderr } = await runScript('exit-with-cluster', ['thread', 'ended']);
+    const { code, stderr } = await runOf('exit-with-cluster', 'thread', 'ended');
     expect(code).toBe(1);
     expect(stderr).toContain('no registered thread is left');
     expect(stderr).not.toContain('announceAndSpin');
@@ -214,7 +226,9 @@ describe('exitAfterStop ends a process', () => {
   });
 
   it('while nobody reads its standard error', async () => {
-    const script = startScript('exit-after-stop', ['is idle', 'deaf reader', '{}']);
+    const script = startScript('exit-after-stop', ['is idle', 'deaf reader', '{}'], {
+      concurrent: true,
+    });
     script.child.stderr?.pause();
     const code = await new Promise((resolve) => script.child.once('exit', resolve));
     expect(code).toBe(1);

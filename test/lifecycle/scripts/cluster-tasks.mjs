@@ -43,5 +43,12 @@ export async function announceAndSpin() {
   for (;;);
 }
 
+/** The same without a cost, where it does not matter that it computes. */
+export async function announceAndBlock() {
+  currentCall().report('begun');
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+}
+
 /** A name that steers a terminal, and forges a line. */
-export { announceAndSpin as 'spin\nallstop: forged\x1b[31m' };
+export { announceAndBlock as 'block\nallstop: forged\x1b[31m' };

@@ -1,4 +1,4 @@
-// A server's pool, which the stop closes, with exitAfterStop: one function computes since before
+// A server's pool, which the stop closes, with exitAfterStop: one function runs since before
 // the stop, one has begun since.
 import { Coordinator } from 'allstop';
 import { createPool } from 'allstop/pool';
@@ -12,14 +12,14 @@ const pool = createPool(module, {
   drainMs: 100,
   cancelGraceMs: 60_000,
 });
-const spin = (args) =>
+const block = (args) =>
   new Promise((resolve) => {
-    void pool.run('announceAndSpin', args, { onProgress: resolve }).catch(() => {});
+    void pool.run('announceAndBlock', args, { onProgress: resolve }).catch(() => {});
   });
 await pool.ready();
-await spin([]);
+await block([]);
 say('explained', { text: String(coord.explain()) });
 coord.exitAfterStop(2_000);
 coord.requestStop();
-await spin([]);
+await block([]);
 setInterval(() => {}, 60_000);
