@@ -7,17 +7,22 @@ import { runScript, saidOf } from '../support/run-script.ts';
 const options = { execArgv: ['--disable-warning=ALLSTOP_STRAGGLERS'] };
 
 describe('a stop that is cleared at once', () => {
-  it('is seen by every wait, signal and join of the thread that requested it', async () => {
-    const ended = await runScript('cleared-at-once', ['same-thread', '10000'], options);
-    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
-    expect(saidOf(ended, 'seen')).toMatchObject({ rounds: 10_000 });
+  describe('is seen by every wait, signal and join of the thread that requested it', () => {
+    it.each([2_000])('%i times', seenByItself);
+    it.each([10_000])('%i times', { tags: 'long' }, seenByItself);
   });
+
+  async function seenByItself(rounds: number): Promise<void> {
+    const ended = await runScript('cleared-at-once', ['same-thread', String(rounds)], options);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(saidOf(ended, 'seen')).toMatchObject({ rounds });
+  }
 
   // Only Linux shows whether a thread is asleep and so has begun to wait.
   describe.runIf(process.platform === 'linux')(
     'is seen by every wait, signal and join of four JavaScript threads, and by a native one',
     () => {
-      it.each([2_000])('in %i ms', seen);
+      it.each([500])('in %i ms', seen);
       it.each([12_000])('in %i ms', { tags: 'long', timeout: 180_000 }, seen);
     },
   );
@@ -27,7 +32,7 @@ describe('a stop that is cleared at once', () => {
     const ended = await runScript('cleared-at-once', args, options);
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     const { rounds } = saidOf(ended, 'seen');
-    expect(rounds).toBeGreaterThanOrEqual(50); // 3,000 and more on idle processors
+    expect(rounds).toBeGreaterThanOrEqual(50); // as many at the least, however slow the machine
     console.log('rounds:', rounds);
   }
 });

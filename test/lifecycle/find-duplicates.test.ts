@@ -186,10 +186,10 @@ function endless(name: string): string {
 }
 
 describe.each([
-  ['SIGINT', 130],
-  ['SIGTERM', 143],
-] as const)('%s in the middle', (signal, exitCode) => {
-  it(`stops all threads, says why, and exits with ${exitCode}`, async () => {
+  ['SIGINT', 130, []],
+  ['SIGTERM', 143, ['long']],
+] as const)('%s in the middle', (signal, exitCode, tags) => {
+  it(`stops all threads, says why, and exits with ${exitCode}`, { tags: [...tags] }, async () => {
     const example = new Example([endless(signal)]);
     await example.writes(/hashed [1-9]/);
     example.child.kill(signal);
@@ -279,7 +279,7 @@ describe('wrong usage', () => {
 });
 
 it('survives the end of the worker that has started the threads', async () => {
-  const rounds = 5;
+  const rounds = 2;
   const ended = await runScript('scan-in-worker', [endless('worker'), `${rounds}`]);
   expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
   expect(ended.said.map(({ event }) => event)).toEqual(

@@ -89,7 +89,7 @@ function signalStories(signal: (typeof SIGNALS)[number]): void {
   });
 
   it.each(SIGNALS)('and %s later end the process at once, whoever listens', async (second) => {
-    for (const way of second === signal ? ['idle', 'blocked', 'busy', 'hook'] : ['idle']) {
+    const each = async (way: string): Promise<void> => {
       const script = startScript('signals', ['second', way]);
       await script.says('ready');
       script.kill(signal);
@@ -99,7 +99,9 @@ function signalStories(signal: (typeof SIGNALS)[number]): void {
       const ended = await script.ended;
       expect(ended, way).toMatchObject({ code: null, signal: second, stderr: '' });
       expect(ended.durationMs).toBeLessThan(PROMPT_MS);
-    }
+    };
+    const ways = second === signal ? ['idle', 'blocked', 'busy', 'hook'] : ['idle'];
+    await Promise.all(ways.map(each));
   });
 
   it('is a first one again after clearStop()', async () => {
@@ -145,14 +147,19 @@ describe.runIf(process.platform !== 'win32')(
       },
     );
 
-    it.each(SIGNALS.flatMap((signal) => [[signal, 'and'] as const, [signal, 'alone'] as const]))(
-      'leaves a child of coord.fork alive, whom a hook asks, and is a stop: %s, %s',
-      async (signal, whether) => {
+    for (const [signal, whether, tags] of [
+      ['SIGINT', 'and', []],
+      ['SIGINT', 'alone', ['long']],
+      ['SIGTERM', 'and', ['long']],
+      ['SIGTERM', 'alone', []],
+    ] as [(typeof SIGNALS)[number], string, string[]][]) {
+      const title = 'leaves a child of coord.fork alive, whom a hook asks, and is a stop';
+      it(`${title}: ${signal}, ${whether}`, { tags }, async () => {
         const ended = await startScript('signals', ['forked', signal, whether]).ended;
         expect(saidOf(ended, 'child')).toMatchObject({ answer: 'stopped', by: signal });
         expect(ended).toMatchObject({ code: 128 + constants.signals[signal], stderr: '' });
-      },
-    );
+      });
+    }
 
     it('is an error of the child, if another error stops the program', async () => {
       const args = ['child', 'killed', 'before an error'];

@@ -82,21 +82,24 @@ async function drain(queue: BoundedQueue<any>, accounts: Accounts): Promise<void
 }
 
 describe(`with the seed ${seed}`, () => {
-  it('native threads and workers, of bytes', async () => {
-    const { queue, accounts, ...start } = setUp('bytes', 5, 100_000);
+  const ofBytes = 'native threads and workers, of bytes, %i of each producer';
+  it.each([20_000])(ofBytes, countBytes);
+  it.each([100_000])(ofBytes, { tags: 'long' }, countBytes);
+  async function countBytes(count: number): Promise<void> {
+    const { queue, accounts, ...start } = setUp('bytes', 5, count);
     const consumers = ['sync', 'many', 'async'].map((how) => start.consumer(how));
     const native = [start.nativeConsumer(), start.nativeConsumer()];
     const nativeProducers = [0, 1, 2].map((producer) => start.nativeProducer(producer));
     const producers = [start.producer(3, 'sync'), start.producer(4, 'many at once')];
     for (const { ended } of producers) expect((await ended).sent).toBe(accounts.perProducer);
-    for (const name of nativeProducers) expect(addon.result(name)).toBe('100000|0');
+    for (const name of nativeProducers) expect(addon.result(name)).toBe(`${count}|0`);
     queue.close();
     for (const { ended } of consumers) {
       expect(await ended).toMatchObject({ outOfOrder: 0, end: 'OutOfRangeError' });
     }
     for (const name of native) expect(addon.result(name)).toBe('11|0');
-    expect(accounts.wrong(Array(5).fill(100_000))).toEqual([]);
-  });
+    expect(accounts.wrong(Array(5).fill(count))).toEqual([]);
+  }
 
   it('workers, of values', { tags: 'long' }, async () => {
     const { queue, accounts, ...start } = setUp('structured', 4, 50_000);

@@ -34,6 +34,12 @@ function run(settings: { where: string; when: string; ready?: boolean }): Promis
   });
 }
 
+/** What does not depend on how a worker starts: in processes, among the long tests. */
+function inEach(title: string, tell: (where: string) => Promise<void>): void {
+  it(`${title}: thread`, () => tell('thread'));
+  it(`${title}: process`, { tags: 'long' }, () => tell('process'));
+}
+
 it.each(['thread', 'process'])('its cluster is refused in the first worker: %s', async (where) => {
   const { code, stdout, stderr } = await run({ where, when: 'import' });
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -42,21 +48,21 @@ it.each(['thread', 'process'])('its cluster is refused in the first worker: %s',
   ]);
 });
 
-it.each(['thread', 'process'])('its cluster is refused after the import: %s', async (where) => {
+inEach('its cluster is refused after the import', async (where) => {
   const { code, stdout, stderr } = await run({ where, when: 'later' });
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toContain(`FailedPreconditionError: ${REFUSED}`);
 });
 
-it.each(['thread', 'process'])('its cluster may be made outside workers: %s', async (where) => {
+inEach('its cluster may be made outside workers', async (where) => {
   expect(await run({ where, when: 'outside' })).toEqual({ code: 0, stdout: '3\n', stderr: '' });
 });
 
-it.each(['thread', 'process'])('a function may make a cluster of its module: %s', async (where) => {
+inEach('a function may make a cluster of its module', async (where) => {
   expect(await run({ where, when: 'task' })).toEqual({ code: 0, stdout: '3\n', stderr: '' });
 });
 
-it.each(['thread', 'process'])('its top level may pass the function itself: %s', async (where) => {
+inEach('its top level may pass the function itself', async (where) => {
   expect(await run({ where, when: 'function' })).toEqual({ code: 0, stdout: '3\n', stderr: '' });
 });
 
