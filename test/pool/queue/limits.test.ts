@@ -6,6 +6,8 @@ import * as tasks from '../../fixtures/cluster-tasks.mjs';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 import { turn } from '../../support/gate.ts';
 
+const neverLoads = new URL('../../fixtures/cluster-never-loads.mjs', import.meta.url);
+
 describeKinds(kinds, (kind) => {
   const { start, running, visits } = useClusters(kind);
 
@@ -117,11 +119,12 @@ describeKinds(kinds, (kind) => {
     });
 
     it('is said by schedule until the function is in line, and then by its value', async () => {
-      const cluster = start();
       const late = { timeoutMs: 1 };
-      const early = errorOf(cluster.schedule(tasks.add, [1, 2], late)); // its name is looked up first
+      const starting = start(1, {}, neverLoads);
+      const early = errorOf(starting.schedule(tasks.add, [1, 2], late)); // its name is looked up first
       expect(await early).toBeInstanceOf(DeadlineExceededError);
-      await cluster.join(); // nothing has failed
+      await starting.join(); // nothing has failed
+      const cluster = start();
       await cluster.schedule(tasks.add, [1, 2]);
       const { visit } = await running(cluster, 'a');
       const value = await cluster.schedule(tasks.add, [1, 2], late);
