@@ -166,7 +166,12 @@ describe('a binary that does not load', () => {
     expect(problem?.cause).toMatch(cause);
     expect(problem?.remedy).toMatch(/unset it/);
     expect(problem?.detail).toMatch(/^named by ALLSTOP_BINARY/);
+  });
 
+  it('is told to people, too, with the cause and what to do', () => {
+    const path = join(folder, 'missing.node');
+    const env = { ALLSTOP_BINARY: path };
+    const [problem] = problems({ env });
     const { status, stdout } = doctor([], { env });
     expect(status).toBe(1);
     expect(stdout).toContain(`\nnot ok  binary       ${path}`);

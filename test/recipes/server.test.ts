@@ -60,6 +60,7 @@ async function refusal(url: string): Promise<void> {
     );
     if (error?.code === 'ECONNREFUSED') return;
     if (error !== undefined && error.code !== 'ECONNRESET') throw error;
+    await new Promise((resolve) => setTimeout(resolve, 10)); // asking costs both processes
   }
 }
 

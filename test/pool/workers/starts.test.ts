@@ -11,11 +11,11 @@ import {
   UnavailableError,
 } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { errorOf } from '../../support/clusters.ts';
+import { describeIsolations, errorOf } from '../../support/clusters.ts';
 
 const module = new URL('../../fixtures/cluster-start-faults.mjs', import.meta.url);
 
-describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
+describeIsolations('workers as', (isolation) => {
   let folder: string;
   let cluster: ClusterCoordinator;
   const set = (fault: 'none' | 'import' | 'setup'): void =>
