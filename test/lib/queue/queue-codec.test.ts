@@ -224,7 +224,7 @@ describe('a value comes out as structuredClone makes it', () => {
   }
 
   const name = `whatever it is made of, %i times (seed ${seed})`;
-  it.each([runs(300)])(name, { tags: 'property' }, sendAny);
+  it.each([runs(150)])(name, { tags: 'property' }, sendAny);
   it.each([2_000])(name, { tags: ['property', 'long'] }, sendAny);
 
   it(`in batches, too (seed ${seed})`, { tags: 'property' }, async () => {
