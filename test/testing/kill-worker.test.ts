@@ -22,6 +22,8 @@ describeKinds(
   (kind) => {
     const { start, running, visits } = useClusters(kind);
     const how = kind.isThread ? { exitCode: 1 } : { exitSignal: 'SIGKILL' };
+    /** What does not depend on how a worker is killed. */
+    const tags = kind.isThread ? [] : ['long'];
 
     describe('a worker that killWorker() kills', () => {
       it('in the middle of a scheduled function: it is run again', async () => {
@@ -36,7 +38,9 @@ describeKinds(
         await cluster.join();
       });
 
-      it('in the middle of a run without retries: it fails because of the death', async () => {
+      it('in the middle of a run without retries: it fails because of the death', {
+        tags,
+      }, async () => {
         const cluster = start();
         const failed = errorOf(cluster.run('hold', [visits.path, 'held'], { retries: 0 }));
         await visits.next('held');
@@ -46,7 +50,7 @@ describeKinds(
         expect(await cluster.run('add', [1, 2])).toBe(3);
       });
 
-      it('may be one of a pool of createPool()', async () => {
+      it('may be one of a pool of createPool()', { tags }, async () => {
         const isolation = kind.isThread ? 'thread' : 'process';
         await using pool = createPool(module, { workers: 1, isolation });
         await pool.ready();
@@ -55,7 +59,7 @@ describeKinds(
         expect(await pool.run('add', [1, 2])).toBe(3);
       });
 
-      it('is the one of that index, and no other', async () => {
+      it('is the one of that index, and no other', { tags }, async () => {
         const cluster = start(2);
         const values = [await running(cluster, 'a'), await running(cluster, 'b')];
         const { worker } = await killWorker(cluster, { worker: 1 });
@@ -89,7 +93,7 @@ describeKinds(
         expect(await cluster.run('where')).toMatchObject({ attempt: 1 });
       });
 
-      it('twice dies once', async () => {
+      it('twice dies once', { tags }, async () => {
         const cluster = start();
         await cluster.ready();
         const [one, other] = await Promise.all([
@@ -101,7 +105,7 @@ describeKinds(
         expect(cluster.workers).toMatchObject([{ restarts: 1 }]);
       });
 
-      it('is gone before a second kill comes, which says so', async () => {
+      it('is gone before a second kill comes, which says so', { tags }, async () => {
         const cluster = start();
         await cluster.ready();
         await killWorker(cluster, { worker: 0 });
@@ -113,7 +117,7 @@ describeKinds(
         await expect(killWorker(cluster, { worker: 0 })).rejects.toThrow('There is no worker 0');
       });
 
-      it('has an end that a closing cluster does not hide', async () => {
+      it('has an end that a closing cluster does not hide', { tags }, async () => {
         const cluster = start();
         await cluster.ready();
         const killed = killWorker(cluster, { worker: 0 });
