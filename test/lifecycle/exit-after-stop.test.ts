@@ -50,7 +50,7 @@ describe('exitAfterStop ends a process', { concurrent: true }, () => {
   it('and says which hooks have not begun', async () => {
     const { stderr } = await run('is idle', 'hooks');
     expect(stderr).toMatch(
-      / {2}- 'close http' \(hook\): running for \d+ ms\n {2}- 'close db' \(hook\): has not begun, \d+ ms after the stop\n/,
+      / {2}- 'close http' \(hook\): running for [\d.]+ m?s\n {2}- 'close db' \(hook\): has not begun, [\d.]+ m?s after the stop\n/,
     );
   });
 
@@ -79,7 +79,7 @@ describe('exitAfterStop ends a process', { concurrent: true }, () => {
     expect(code).toBe(1);
     expect(stderr).toContain('no registered thread is left\n');
     expect(stderr).toMatch(
-      / {2}- the function that was given to Coordinator\.run runs for \d+ ms\n/,
+      / {2}- the function that was given to Coordinator\.run runs for [\d.]+ m?s\n/,
     );
   });
 
@@ -132,7 +132,7 @@ describe('exitAfterStop ends a process', { concurrent: true }, () => {
 
   it.runIf(process.platform === 'linux')('and says where a native thread is blocked', async () => {
     const { stderr } = await run('is idle', 'native');
-    expect(stderr).toMatch(/- 'reader' \(native \d+\): running for \d+ ms, is blocked/);
+    expect(stderr).toMatch(/- 'reader' \(native \d+\): running for [\d.]+ m?s, is blocked/);
   });
 
   it.runIf(process.platform === 'linux').each([
