@@ -15,6 +15,12 @@ describe.each([
   ['a SocketAddress', () => new SocketAddress({ address: '127.0.0.1' })],
   ['a ReadableStream', () => new ReadableStream()],
   ['a WebAssembly.Module', () => wasmModule],
+  // Of these structuredClone makes empty objects: in Node 20 of all, later of the last two.
+  ['a URL', () => new URL('http://a/')],
+  ['Headers', () => new Headers({ a: 'b' })],
+  ['a FormData', () => new FormData()],
+  ['an AbortSignal', () => new AbortController().signal],
+  ['an Event', () => new Event('e')],
 ])('%s', (_what, make) => {
   it.each<[where: string, path: string, wrap: (value: object) => unknown]>([
     ['itself', 'item', (value) => value],
@@ -61,26 +67,6 @@ it.each<[where: string, path: string, wrap: (value: object) => unknown]>([
     expect(queue.size).toBe(0);
   },
 );
-
-it.each([
-  ['a URL', () => new URL('http://a/')],
-  ['Headers', () => new Headers({ a: 'b' })],
-  ['a FormData', () => new FormData()],
-])('%s is cloned, or refused, as by structuredClone', async (_what, make) => {
-  for (const item of [make(), { deep: [{}, make()] }]) {
-    const queue = new BoundedQueue({ capacity: 8 });
-    let copy: unknown;
-    try {
-      copy = structuredClone(item); // on Node 20 an empty object
-    } catch {
-      await expect(queue.enqueue(item)).rejects.toMatchObject(REFUSED);
-      expect(queue.size).toBe(0);
-      continue;
-    }
-    await queue.enqueue(item);
-    expect(await queue.dequeue()).toStrictEqual(copy);
-  }
-});
 
 it('a module in what is not cloned, a field of an error, is not looked for', () => {
   const queue = new BoundedQueue<Error>({ capacity: 1 });
