@@ -13,7 +13,7 @@ const run = async (...args: string[]): Promise<string> => {
     const { stdout } = await promisify(execFile)(process.execPath, [file, ...args]);
     return stdout;
   } catch (error) {
-    return assert.fail((error as { stdout?: string }).stdout || String(error));
+    return (error as { stdout?: string }).stdout || assert.fail(String(error));
   }
 };
 
@@ -30,15 +30,21 @@ test('a seed gives the same history each time, alone or after others', {
   assert.equal(after.slice(-alone.length), alone);
 });
 
-// Eight seconds on two processors that nobody else uses. `npm run nightly` runs a thousand.
-test('20 seeds break no promise', { timeout: 600_000 }, async () => {
-  await run('--seeds', '20');
+/**
+ * Of the first twenty seeds the eight that find a planted fault (`--mutants --seeds-only`), and one
+ * that run.mjs runs twice. `npm run nightly` runs a thousand.
+ */
+const SEEDS = [5, 6, 7, 8, 10, 11, 12, 15, 19];
+/** In one process: what two would compile is half the work. */
+let all: Promise<string> | undefined;
+const ran = (): Promise<string> =>
+  (all ??= run('--story', 'all', '--seed', SEEDS.join(), '--processes', '1'));
+
+test('seeds break no promise', { timeout: 600_000 }, async () => {
+  assert.match(await ran(), new RegExp(`^${SEEDS.length} seeds, .*: 0 with violations$`, 'm'));
 });
 
-test('what seeds have found goes well', { timeout: 300_000 }, async () => {
-  const said = await run('--story', 'all');
-  assert.match(
-    said,
-    new RegExp(`^${Object.keys(stories).length} stories, .*: 0 with violations$`, 'm'),
-  );
+test('what seeds have found goes well', { timeout: 600_000 }, async () => {
+  const { length } = Object.keys(stories);
+  assert.match(await ran(), new RegExp(`^${length} stories, .*: 0 with violations$`, 'm'));
 });
