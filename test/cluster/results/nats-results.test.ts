@@ -76,7 +76,7 @@ describe('results in JetStream', { tags: 'nats' }, () => {
   afterEach(() => rm(folder, { recursive: true }));
 
   const start = (options: Partial<NatsResultsOptions> = {}): ClusterCoordinator =>
-    new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }), {
+    new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }), {
       results: new NatsResults({ servers: server.address, bucket, ...options }),
     });
   const runs = (): string[] => readFileSync(log, 'utf8').split('\n').slice(0, -1);
@@ -134,7 +134,7 @@ describe('results in JetStream', { tags: 'nats' }, () => {
       expect((await manager.streams.info(stream)).config.max_age).toBe(500 * 1_000_000);
     }
     const kv = await new Kvm(nats).open(bucket);
-    while ((await kv.status()).values > 0) await new Promise(setImmediate);
+    await expect.poll(async () => (await kv.status()).values, { timeout: 30_000 }).toBe(0);
     await make(cluster, 5);
     expect(runs()).toEqual(['5', '700000', '5']);
   });
@@ -179,7 +179,7 @@ describe('results in JetStream', { tags: 'nats' }, () => {
     await using proxy = await LinkProxy.open({ to: server.address });
     await using cluster = start({ servers: proxy.url });
     await make(cluster, 5);
-    proxy.setRate(100_000);
+    proxy.setRate(400_000);
     const call = make(cluster, 600_000);
     await someChunk(nats, bucket);
     hoursPass();
