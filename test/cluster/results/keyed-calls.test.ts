@@ -22,6 +22,7 @@ import {
   type LocalStrategyOptions,
 } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { Program } from '../../support/program.ts';
 import { warningsDuring } from '../../support/warnings.ts';
 
@@ -44,7 +45,7 @@ const start = (
   options: ClusterOptions = {},
   strategy: Partial<LocalStrategyOptions> = {},
 ): ClusterCoordinator =>
-  new ClusterCoordinator(new LocalStrategy({ module, workers: 2, ...strategy }), {
+  new ClusterCoordinator(new LocalStrategy({ module, workers: 1, ...strategy }), {
     results: new FileResults(directory),
     ...options,
   });
@@ -60,9 +61,7 @@ async function files(): Promise<string[]> {
 }
 
 /** Resolves when `count` executions have begun. */
-async function begun(count: number): Promise<void> {
-  while (runs().length < count) await new Promise(setImmediate);
-}
+const begun = (count: number): Promise<void> => eventually(() => runs().length >= count);
 
 async function collect<T>(results: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
@@ -508,7 +507,7 @@ describe('map with keys', () => {
   });
 
   test('ends what it has begun when it is left', async () => {
-    await using cluster = start();
+    await using cluster = start({}, { workers: 2 });
     const other = cluster.run('noteAtGate', [log, 'x', gate], { key: 'x' });
     await begun(1);
     const mapped = cluster.map('noteItem', items(20), { key });
