@@ -1,7 +1,7 @@
 /** Data sets on a node that runs several functions at once: one iterator for all its threads. */
 
 import { ClosureInputError, type ClusterCoordinator, UnavailableError } from 'allstop/cluster';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { errorOf } from '../../support/clusters.ts';
 import { eventually } from '../../support/eventually.ts';
 import { isPending } from '../../support/gate.ts';
@@ -16,13 +16,14 @@ describe('a data set on a node with several slots', { tags: ['nats'] }, () => {
   const visits = new Visits();
   let scene: NatsScene;
   let cluster: ClusterCoordinator;
-  beforeEach(async () => {
+  // One node for all: each data set is another one.
+  beforeAll(async () => {
     await visits.open();
     scene = await NatsScene.open();
     scene.spawn({ module, slots: 3 });
     cluster = scene.coordinator({ module });
   });
-  afterEach(async () => {
+  afterAll(async () => {
     await scene.close();
     await visits.close();
   });
