@@ -39,7 +39,8 @@ export class Certificates {
 
   #openssl(args: string): void {
     const [command, ...rest] = args.split(' ') as [string, ...string[]];
-    const kind = command === 'req' ? ['-newkey', 'rsa:2048'] : [];
+    const kind =
+      command === 'req' ? ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'] : [];
     execFileSync('openssl', [command, ...kind, ...rest], { cwd: this.#folder, stdio: 'pipe' });
   }
 }

@@ -14,7 +14,7 @@ import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Certificates } from '../../support/certificates.ts';
-import { diagnose, doctor, problemsOf } from '../../support/nats-doctor.ts';
+import { type Diagnosis, diagnose, doctor, problemsOf } from '../../support/nats-doctor.ts';
 import { NatsScene } from '../../support/nats-scene.ts';
 import { NatsServer } from '../../support/nats-server.ts';
 import { whyNotReady } from '../../support/not-ready.ts';
@@ -98,16 +98,20 @@ type Case = {
   cause: RegExp;
   remedy: RegExp;
   tags?: string[];
+  /** One doctor looks at the servers of all cases with the same word, which need the same `env`. */
+  seen?: string;
 };
 
 const cases: Record<string, Case> = {
   'a name that nobody knows': {
+    seen: 'without anything',
     servers: () => 'no-such-host.invalid:4222',
     rung: 'dns',
     cause: /name of the server is unknown \(DNS\).*ENOTFOUND no-such-host\.invalid/,
     remedy: /check the name/,
   },
   'a port where nobody listens': {
+    seen: 'without anything',
     servers: () => '127.0.0.1:1',
     rung: 'tcp',
     cause: /refuses connections.*ECONNREFUSED/,
@@ -169,12 +173,14 @@ const cases: Record<string, Case> = {
     remedy: /check the port/,
   },
   'another service': {
+    seen: 'without anything',
     servers: () => listen(createServer((socket) => socket.end('220 mail ESMTP\r\n'))),
     rung: 'nats',
     cause: /not a NATS server.*220 mail ESMTP/,
     remedy: /check the port/,
   },
   'TLS that is not there': {
+    seen: 'by tls://',
     servers: async () => `tls://${await nats()}`,
     rung: 'tls',
     cause: /TLS was requested, but the server does not offer it/,
@@ -188,12 +194,14 @@ const cases: Record<string, Case> = {
     remedy: /tls\.caFile/,
   },
   'a certificate of an unknown authority': {
+    seen: 'by tls://',
     servers: async () => `tls://${await nats(certificates.config())}`,
     rung: 'tls',
     cause: /certificate of the server is not trusted/,
     remedy: /tls\.caFile/,
   },
   'a certificate for another name': {
+    seen: 'with an authority',
     servers: () => {
       certificates.make('other', 'DNS:elsewhere.invalid');
       return nats(certificates.config('other'));
@@ -217,6 +225,7 @@ const cases: Record<string, Case> = {
     remedy: /names and dates/,
   },
   'a server that wants a certificate': {
+    seen: 'with an authority',
     servers: () => {
       const more = `ca_file: "${certificates.path('ca.pem')}", verify: true`;
       return nats(certificates.config('server', more));
@@ -228,6 +237,7 @@ const cases: Record<string, Case> = {
     remedy: /tls\.certFile/,
   },
   'no credentials': {
+    seen: 'without anything',
     servers: () => nats(user),
     rung: 'auth',
     cause: /wants credentials, and none were given/,
@@ -271,6 +281,7 @@ const cases: Record<string, Case> = {
     remedy: /seed of an nkey/,
   },
   'a server that takes no more connections': {
+    seen: 'without anything',
     servers: async () => {
       const address = await nats('max_connections: 1');
       const other = await connectToNats({ servers: address });
@@ -282,6 +293,7 @@ const cases: Record<string, Case> = {
     remedy: /max_connections/,
   },
   'a server without JetStream': {
+    seen: 'without anything',
     servers: () => nats('', { jetstream: false }),
     rung: 'jetstream',
     cause: /has no JetStream/,
@@ -301,23 +313,45 @@ const cases: Record<string, Case> = {
   },
 };
 
-describe.each(Object.entries(cases))(
-  '%s',
-  (_, { servers: serve, options, env, tags = [], ...expected }) => {
-    const { rung, cause, remedy } = expected;
+const sights = new Map<string, [string, Case][]>();
+for (const [name, each] of Object.entries(cases)) {
+  const sight = each.seen ?? name;
+  sights.set(sight, [...(sights.get(sight) ?? []), [name, each]]);
+}
 
-    it('is named by ready() and by doctor, without a secret', { tags }, async () => {
-      const servers = await serve();
+describe.each([...sights])('seen %s', (_, seen) => {
+  const tags = seen.flatMap(([, each]) => each.tags ?? []);
+  const addresses: string[] = [];
+  const serving: (() => unknown)[] = [];
+  let found: Diagnosis;
+  let isSeen = false;
+
+  /** Starts the servers of all cases, and has the doctor look at them. */
+  async function look(): Promise<void> {
+    isSeen = true;
+    for (const [, { servers }] of seen) addresses.push(await servers());
+    serving.push(...ending.splice(0));
+    found = await diagnose(addresses.join(), 'causes', seen[0]?.[1].env?.());
+  }
+  afterAll(async () => {
+    for (const end of serving.toReversed()) await end();
+  });
+
+  it.each(seen)(
+    '%s is named by ready() and by doctor, without a secret',
+    { tags },
+    async (...which) => {
+      if (!isSeen) await look();
+      const [name, { options, rung, cause, remedy }] = which;
+      const servers = addresses[seen.findIndex(([each]) => each === name)] as string;
+      const target = servers.replace('tls://', '');
       const cluster = start(servers, options?.());
       const phase = rung === 'jetstream' ? 'jetstream' : 'connecting';
-      const [error, found] = await Promise.all([
-        whyNotReady(cluster, ({ engine }) => engine.cause !== undefined),
-        diagnose(servers, 'causes', env?.()),
-      ]);
+      const error = await whyNotReady(cluster, ({ engine }) => engine.cause !== undefined);
       const { report, message } = error as unknown as { report: any; message: string };
       expect(report).toMatchObject({ ready: false, engine: { phase } });
       expect(report.engine.cause).toMatch(cause);
-      expect(report.engine.cause).toContain(servers.replace('tls://', ''));
+      expect(report.engine.cause).toContain(target);
       expect(report.engine.remedy).toMatch(remedy);
       expect(message.split('\n')[0]).toContain(`. Blocking: the engine ${phase}`);
       expect(message).toContain(
@@ -325,30 +359,35 @@ describe.each(Object.entries(cases))(
       );
 
       expect(found).toMatchObject({ status: 1, ok: false });
-      const [problem, ...others] = problemsOf(found);
-      expect(others).toEqual([]);
-      expect(problem).toMatchObject({ name: rung, target: servers.replace('tls://', '') });
+      expect(problemsOf(found)).toHaveLength(seen.length);
+      const checks = found.checks.filter((each) => each.target === target);
+      const problem = checks.at(-1);
+      expect(problem).toMatchObject({ ok: false, name: rung });
       expect(problem?.cause).toMatch(cause);
       expect(problem?.remedy).toMatch(remedy);
-      const passed = found.checks.filter(({ name, ok }) => ok && LADDER.includes(name));
-      expect(passed.map(({ name }) => name)).toEqual(LADDER.slice(0, LADDER.indexOf(rung)));
+      const passed = checks.slice(0, -1);
+      expect(passed.every(({ ok }) => ok)).toBe(true);
+      expect(passed.map(({ name: each }) => each)).toEqual(LADDER.slice(0, LADDER.indexOf(rung)));
 
       for (const text of [message, JSON.stringify(found)]) expect(text).not.toContain(SECRET);
-    });
-  },
-);
+    },
+  );
+});
 
 describe('the way in that the server wants', () => {
   const [seed, nkeyConfig] = nkeyOf();
+  it('by user and password: doctor gets in', () =>
+    getsIn('', user, { ALLSTOP_NATS_USER: 'app', ALLSTOP_NATS_PASS: SECRET }));
   it.each([
-    ['user and password', user, { ALLSTOP_NATS_USER: 'app', ALLSTOP_NATS_PASS: SECRET }],
     ['a token', `authorization { token: "${SECRET}" }`, { ALLSTOP_NATS_TOKEN: SECRET }],
     ['an nkey', nkeyConfig, { ALLSTOP_NATS_NKEY: seed }],
-  ])('by %s: doctor gets in', async (_, config, env) => {
+  ])('by %s: doctor gets in', { tags: 'long' }, getsIn);
+
+  async function getsIn(_: string, config: string, env: NodeJS.ProcessEnv): Promise<void> {
     const found = await diagnose(await nats(config), undefined, env);
     expect(found).toMatchObject({ status: 0, ok: true });
     expect(JSON.stringify(found)).not.toContain(Object.values(env).at(-1));
-  });
+  }
 
   it('by TLS, asked for or not', async () => {
     const address = await nats(certificates.config());
@@ -551,18 +590,21 @@ describe('doctor, called wrongly', () => {
     expect(stderr).not.toContain(SECRET);
   });
 
-  it.each(['CA_FILE', 'CERT_FILE', 'KEY_FILE', 'PASS_FILE', 'TOKEN_FILE'])(
+  it('with CA_FILE that cannot be read', () => cannotRead('CA_FILE'));
+  it.each(['CERT_FILE', 'KEY_FILE', 'PASS_FILE', 'TOKEN_FILE'])(
     'with %s that cannot be read',
-    async (name) => {
-      const path = certificates.path('none.pem');
-      const env = { [`ALLSTOP_NATS_${name}`]: path };
-      const { status, stdout, stderr } = await doctor(['--servers', '127.0.0.1'], env);
-      expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-      expect(stderr).toMatch(/^allstop: ALLSTOP_NATS_\w+ cannot be read: ENOENT/m);
-      expect(stderr).toContain(`ALLSTOP_NATS_${name}`);
-      expect(stderr).toContain(path);
-    },
+    { tags: 'long' },
+    cannotRead,
   );
+  async function cannotRead(name: string): Promise<void> {
+    const path = certificates.path('none.pem');
+    const env = { [`ALLSTOP_NATS_${name}`]: path };
+    const { status, stdout, stderr } = await doctor(['--servers', '127.0.0.1'], env);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(/^allstop: ALLSTOP_NATS_\w+ cannot be read: ENOENT/m);
+    expect(stderr).toContain(`ALLSTOP_NATS_${name}`);
+    expect(stderr).toContain(path);
+  }
 
   it('with two ways to log in', async () => {
     const env = { ALLSTOP_NATS_USER: 'app', ALLSTOP_NATS_TOKEN: SECRET };
