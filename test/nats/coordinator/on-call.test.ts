@@ -86,23 +86,26 @@ it('calls that no worker can take are a problem; a line and failures are none', 
 });
 
 it('what fails again and again is told before it is given up', { timeout: 120_000 }, async () => {
-  const cluster = await scene.start(2);
+  const cluster = await scene.start(2, {}, { lostAfterMs: 1_000 });
   const gaveUp = new AbortController();
   const { signal } = gaveUp;
   const options = { signal, retries: 9, retryOn: () => true, retryDelayMs: 600_000 };
   const failing = cluster.run('fail', ['no'], options);
   failing.catch(() => {});
-  const failures = async (): Promise<string> => {
+  /** Resolves to what doctor says when the program itself knows of it. */
+  const failures = async (known: RegExp): Promise<string> => {
+    const work = (): string => (cluster.coordinator.explain().work ?? []).join('\n');
+    await expect.poll(work, { timeout: 60_000 }).toMatch(known);
     const told = (await look()).checks.filter(({ name }) => name === 'failures');
     return told.map(({ target, detail }) => `${target}: ${detail}`).join('\n');
   };
-  await expect.poll(failures, { timeout: 30_000 }).toMatch(/^fail: 1 .* The last: no$/);
+  expect(await failures(/'fail' has failed/)).toMatch(/^fail: 1 .* The last: no$/);
   // Both workers die of it; what died beside it once is not named.
   const killing = cluster.run('noteOrKill', ['/dev/null', -1], { signal, retries: 9 });
   killing.catch(() => {});
-  await expect
-    .poll(failures, { timeout: 60_000 })
-    .toMatch(/^noteOrKill: 1 .* The last: 'noteOrKill' lost its worker 2 times in 2 attempts/m);
+  expect(await failures(/'noteOrKill' has failed/)).toMatch(
+    /^noteOrKill: 1 .* The last: 'noteOrKill' lost its worker 2 times in 2 attempts/m,
+  );
   gaveUp.abort();
 });
 
