@@ -8,7 +8,7 @@ import { serialize } from 'node:v8';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { diagnose, doctor } from '../../support/nats-doctor.ts';
 import { NatsServer } from '../../support/nats-server.ts';
@@ -17,8 +17,9 @@ import { NatsWorker } from '../../support/nats-worker.ts';
 const module = new URL('../../fixtures/cluster-nats-tasks.mjs', import.meta.url);
 const CODE = 'ALLSTOP_MALFORMED_MESSAGE';
 
-let server: NatsServer;
+let server: NatsServer | undefined;
 let cluster: ClusterCoordinator;
+/** It serves the coordinators of several tests, one after the other. */
 let worker: NatsWorker;
 let stranger: NatsConnection;
 let warnings: string[];
@@ -34,8 +35,10 @@ const onWarning = (warning: Error & { code?: string }): void => {
 beforeEach(async () => {
   warnings = [];
   process.on('warning', onWarning);
-  server = await NatsServer.start();
-  stranger = await connect({ servers: server.address });
+  const isNew = server === undefined;
+  server ??= await NatsServer.start();
+  const servers = server.address;
+  stranger = await connect({ servers });
   const heard = new Promise<Record<string, string>>((resolve) => {
     const subscription = stranger.subscribe('allstop.c.node.*', {
       callback: (_, { subject, data }) => {
@@ -50,10 +53,8 @@ beforeEach(async () => {
     });
   });
   await stranger.flush();
-  cluster = new ClusterCoordinator(
-    new NatsStrategy({ module, servers: server.address, cluster: 'c' }),
-  );
-  worker = new NatsWorker({ module, servers: server.address, cluster: 'c', slots: 2 });
+  cluster = new ClusterCoordinator(new NatsStrategy({ module, servers, cluster: 'c' }));
+  if (isNew) worker = new NatsWorker({ module, servers, cluster: 'c', slots: 2 });
   await cluster.ready();
   ({ node, session, run } = (await heard) as { node: string; session: string; run: string });
 });
@@ -61,10 +62,17 @@ beforeEach(async () => {
 afterEach(async () => {
   process.off('warning', onWarning);
   await cluster.close();
-  await worker.kill();
   await stranger.close();
-  await server.close();
 });
+
+async function endNode(): Promise<void> {
+  await worker.kill();
+  await server?.close();
+  server = undefined;
+}
+afterAll(endNode);
+
+const addressOf = (): string => (server as NatsServer).address;
 
 /** The numbers 0 to 99, squared. */
 async function works(): Promise<void> {
@@ -75,7 +83,7 @@ async function works(): Promise<void> {
 
 /** How many malformed messages `check` of a doctor says were dropped. */
 async function droppedBy(check: 'coordinator' | 'task'): Promise<number> {
-  const found = await diagnose(server.address, 'c');
+  const found = await diagnose(addressOf(), 'c');
   expect(found).toMatchObject({ status: 0, ok: true });
   const { detail } = found.checks.find(({ name }) => name === check) ?? {};
   return Number(/(\d+) malformed messages dropped/.exec(detail ?? '')?.[1]);
@@ -153,122 +161,7 @@ const HELLOS = [
   ].map((wrong) => ({ kind: 'hello', info: { ...info, ...wrong } })),
 ].map(text);
 
-describe('to the coordinator', () => {
-  it('on each of its subjects', async () => {
-    const bySubject: [string, Uint8Array[]][] = [
-      ['hello', [...NONSENSE, ...HELLOS]],
-      [`up.${session}`, NONSENSE],
-      [`stop.${run}`, NONSENSE],
-      [
-        'who',
-        [...NONSENSE, text({ kind: 'who', run, token: 2 ** 60 }), text({ kind: 'who', token: 1 })],
-      ],
-    ];
-    let sent = 0;
-    for (const [subject, payloads] of bySubject) {
-      for (const payload of payloads) stranger.publish(`allstop.c.${subject}`, payload);
-      await stranger.flush();
-      await works();
-      sent += payloads.length;
-      expect(cluster.stats().engine['malformedMessages'], subject).toBe(sent);
-    }
-    expect(cluster.coordinator.shouldStop()).toBe(false);
-    expect(await droppedBy('coordinator')).toBe(sent);
-    expect(warnings).toEqual([
-      expect.stringMatching(
-        /^The coordinator of cluster 'c' dropped a malformed message \(a .*--cluster c` shows how many$/,
-      ),
-    ]);
-    expect(({} as { isPolluted?: boolean }).isPolluted).toBeUndefined();
-  });
-
-  it('a run that says it is newer, and is not', async () => {
-    for (const token of [Number.MAX_SAFE_INTEGER, Date.now() + 60_000]) {
-      stranger.publish('allstop.c.who', text({ kind: 'who', run: 'forged', token }));
-      await stranger.flush();
-      await works();
-      expect((await diagnose(server.address, 'c')).status).toBe(0);
-    }
-  });
-
-  it('an answer to a probe that names a newer run, or is malformed', { tags: 'long' }, async () => {
-    const forged = ['nonsense', '{"session":5,"token":1}', '{"session":null,"token":-1}'].map(text);
-    forged.push(text({ session, token: Number.MAX_SAFE_INTEGER }));
-    // The worker is stopped, so that the stranger replies first.
-    worker.child.kill('SIGSTOP');
-    await new Promise<void>((resolve) => {
-      stranger.subscribe(`allstop.c.node.${node}`, {
-        callback: (_, message) => {
-          message.respond(forged.shift());
-          if (forged.length === 0) resolve();
-        },
-      });
-    });
-    worker.child.kill('SIGCONT');
-    await works();
-    expect(warnings).toEqual([expect.stringContaining('(a reply to a probe)')]);
-  });
-});
-
-it('to a doctor: malformed messages are left out, and escape sequences are taken out', async () => {
-  const host = 'h\u001B[2J\nok';
-  const answers = [...NONSENSE, ...HELLOS, text({ kind: 'hello', info: { ...info, host } })];
-  for (const subject of ['allstop.c.who', 'allstop.c.report']) {
-    stranger.subscribe(subject, {
-      callback: (_, message) => {
-        if (message.reply === undefined || message.reply === '') return;
-        for (const answer of answers) message.respond(answer);
-      },
-    });
-  }
-  await stranger.flush();
-  const printed = await doctor(['--servers', server.address, '--cluster', 'c']);
-  expect(printed).toMatchObject({ status: 0 });
-  const { stdout } = printed;
-  expect(stdout.match(/^node .*/gm)).toEqual([expect.stringMatching(/^node +h \[2J ok \(pid 1\)/)]);
-  expect(stdout).not.toContain('\u001B');
-});
-
-it('a node whose words are not printable is refused, and shown without what is not', async () => {
-  const hello = text({ kind: 'hello', info: { ...info, host: 'h\u001B[2J\nallstop: fine' } });
-  stranger.subscribe('allstop.c.who', {
-    callback: (_, message) => {
-      if (message.reply !== undefined && message.reply !== '') message.respond(hello);
-    },
-  });
-  const say = (): void => stranger.publish('allstop.c.hello', hello);
-  say();
-  // A refused node repeats it; one that is silent for 5 s is forgotten, and a doctor may take longer.
-  const repeated = setInterval(say, 1_000);
-  try {
-    await stranger.flush();
-    await works();
-    expect(cluster.workers).toHaveLength(1);
-    const { stdout } = await doctor(['--servers', server.address, '--cluster', 'c']);
-    const words = stdout.replaceAll(/\s+/g, ' '); // the table wraps its lines
-    expect(words).toMatch(/ node (?:.* )?h \[2J allstop: fine/);
-    expect(words).toMatch(/refused for .*: unprintable/);
-    expect(stdout).not.toContain('\u001B');
-  } finally {
-    clearInterval(repeated);
-  }
-});
-
-it('nodes that say hello and never answer leave nothing', async () => {
-  const definition = createHash('sha256').update(readFileSync(module)).digest('hex');
-  const right = { ...info, definition, freeMemory: 2 ** 40, runtime: 'node 20.0.0' };
-  for (let n = 0; n < 400; n += 1) {
-    const forged = { ...right, node: `forged-${n}`, task: n + 10 };
-    stranger.publish('allstop.c.hello', text({ kind: 'hello', info: forged }));
-  }
-  await stranger.flush();
-  await works();
-  const nodes = (): number => cluster.stats().engine['nodes'] as number;
-  expect(nodes()).toBeLessThanOrEqual(257);
-  await eventually(() => nodes() === 1);
-  expect(cluster.workers).toHaveLength(1);
-});
-
+// First: what its node has dropped is counted.
 describe('to a worker', () => {
   const wrongWelcomes = [
     { session: 'a.b' },
@@ -316,15 +209,134 @@ describe('to a worker', () => {
   });
 });
 
+describe('to the coordinator', () => {
+  it('on each of its subjects', async () => {
+    const bySubject: [string, Uint8Array[]][] = [
+      ['hello', [...NONSENSE, ...HELLOS]],
+      [`up.${session}`, NONSENSE],
+      [`stop.${run}`, NONSENSE],
+      [
+        'who',
+        [...NONSENSE, text({ kind: 'who', run, token: 2 ** 60 }), text({ kind: 'who', token: 1 })],
+      ],
+    ];
+    let sent = 0;
+    for (const [subject, payloads] of bySubject) {
+      for (const payload of payloads) stranger.publish(`allstop.c.${subject}`, payload);
+      await stranger.flush();
+      await works();
+      sent += payloads.length;
+      expect(cluster.stats().engine['malformedMessages'], subject).toBe(sent);
+    }
+    expect(cluster.coordinator.shouldStop()).toBe(false);
+    expect(await droppedBy('coordinator')).toBe(sent);
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^The coordinator of cluster 'c' dropped a malformed message \(a .*--cluster c` shows how many$/,
+      ),
+    ]);
+    expect(({} as { isPolluted?: boolean }).isPolluted).toBeUndefined();
+  });
+
+  it('a run that says it is newer, and is not', async () => {
+    onTestFinished(endNode); // it has heard of that run
+    for (const token of [Number.MAX_SAFE_INTEGER, Date.now() + 60_000]) {
+      stranger.publish('allstop.c.who', text({ kind: 'who', run: 'forged', token }));
+      await stranger.flush();
+      await works();
+      expect((await diagnose(addressOf(), 'c')).status).toBe(0);
+    }
+  });
+
+  it('an answer to a probe that names a newer run, or is malformed', { tags: 'long' }, async () => {
+    onTestFinished(endNode);
+    const forged = ['nonsense', '{"session":5,"token":1}', '{"session":null,"token":-1}'].map(text);
+    forged.push(text({ session, token: Number.MAX_SAFE_INTEGER }));
+    // The worker is stopped, so that the stranger replies first.
+    worker.child.kill('SIGSTOP');
+    await new Promise<void>((resolve) => {
+      stranger.subscribe(`allstop.c.node.${node}`, {
+        callback: (_, message) => {
+          message.respond(forged.shift());
+          if (forged.length === 0) resolve();
+        },
+      });
+    });
+    worker.child.kill('SIGCONT');
+    await works();
+    expect(warnings).toEqual([expect.stringContaining('(a reply to a probe)')]);
+  });
+});
+
+it('to a doctor: malformed messages are left out, and escape sequences are taken out', async () => {
+  const host = 'h\u001B[2J\nok';
+  const answers = [...NONSENSE, ...HELLOS, text({ kind: 'hello', info: { ...info, host } })];
+  for (const subject of ['allstop.c.who', 'allstop.c.report']) {
+    stranger.subscribe(subject, {
+      callback: (_, message) => {
+        if (message.reply === undefined || message.reply === '') return;
+        for (const answer of answers) message.respond(answer);
+      },
+    });
+  }
+  await stranger.flush();
+  const printed = await doctor(['--servers', addressOf(), '--cluster', 'c']);
+  expect(printed).toMatchObject({ status: 0 });
+  const { stdout } = printed;
+  expect(stdout.match(/^node .*/gm)).toEqual([expect.stringMatching(/^node +h \[2J ok \(pid 1\)/)]);
+  expect(stdout).not.toContain('\u001B');
+});
+
+it('a node whose words are not printable is refused, and shown without what is not', async () => {
+  const hello = text({ kind: 'hello', info: { ...info, host: 'h\u001B[2J\nallstop: fine' } });
+  stranger.subscribe('allstop.c.who', {
+    callback: (_, message) => {
+      if (message.reply !== undefined && message.reply !== '') message.respond(hello);
+    },
+  });
+  const say = (): void => stranger.publish('allstop.c.hello', hello);
+  say();
+  // A refused node repeats it; one that is silent for 5 s is forgotten, and a doctor may take longer.
+  const repeated = setInterval(say, 1_000);
+  try {
+    await stranger.flush();
+    await works();
+    expect(cluster.workers).toHaveLength(1);
+    const { stdout } = await doctor(['--servers', addressOf(), '--cluster', 'c']);
+    const words = stdout.replaceAll(/\s+/g, ' '); // the table wraps its lines
+    expect(words).toMatch(/ node (?:.* )?h \[2J allstop: fine/);
+    expect(words).toMatch(/refused for .*: unprintable/);
+    expect(stdout).not.toContain('\u001B');
+  } finally {
+    clearInterval(repeated);
+  }
+});
+
+it('nodes that say hello and never answer leave nothing', async () => {
+  const definition = createHash('sha256').update(readFileSync(module)).digest('hex');
+  const right = { ...info, definition, freeMemory: 2 ** 40, runtime: 'node 20.0.0' };
+  for (let n = 0; n < 400; n += 1) {
+    const forged = { ...right, node: `forged-${n}`, task: n + 10 };
+    stranger.publish('allstop.c.hello', text({ kind: 'hello', info: forged }));
+  }
+  await stranger.flush();
+  await works();
+  const nodes = (): number => cluster.stats().engine['nodes'] as number;
+  expect(nodes()).toBeLessThanOrEqual(257);
+  await eventually(() => nodes() === 1);
+  expect(cluster.workers).toHaveLength(1);
+});
+
 it('nodes that are turned away leave nothing, and a report of them is not too long', {
   tags: 'long',
 }, async () => {
-  await server.kill();
-  server.reconfigure('max_payload: 64KB');
-  await server.restart();
+  onTestFinished(endNode);
+  await server?.kill();
+  server?.reconfigure('max_payload: 64KB');
+  await server?.restart();
   await works();
   await stranger.close();
-  stranger = await connect({ servers: server.address });
+  stranger = await connect({ servers: addressOf() });
   const others = Array.from({ length: 300 }, (_, task) => ({
     ...info,
     node: `n${task}`,
@@ -335,7 +347,7 @@ it('nodes that are turned away leave nothing, and a report of them is not too lo
     stranger.publish('allstop.c.hello', text({ kind: 'hello', info: other }));
   }
   await stranger.flush();
-  const found = await diagnose(server.address, 'c');
+  const found = await diagnose(addressOf(), 'c');
   expect(found.checks.find(({ name }) => name === 'coordinator')).toMatchObject({ ok: true });
   expect(found.report?.tasks).toHaveLength(1);
   expect(cluster.workers).toHaveLength(1);
