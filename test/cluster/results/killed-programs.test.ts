@@ -84,7 +84,7 @@ async function story(args: string[], count: number, kills: number): Promise<void
 describe('a program that is killed and started again until it is through', () => {
   test('computes each key once but for what was in flight: FileResults', async () => {
     const directory = join(folder, 'results');
-    await story([directory], 400, 6);
+    await story([directory], 200, 3);
     expect(await readdir(join(directory, 'unfinished'))).toEqual([]);
   });
 
@@ -100,7 +100,7 @@ describe('a program that is killed and started again until it is through', () =>
 
   test('NatsResults', { tags: 'nats' }, async () => {
     const server = await NatsServer.start();
-    await story([server.address, 'killed'], 400, 6);
+    await story([server.address, 'killed'], 200, 3);
     await server.close();
   });
 

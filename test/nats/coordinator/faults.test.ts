@@ -62,18 +62,22 @@ async function among(
 describe.each(Array.from({ length: rounds }, (_, round) => round))(
   `with the seed ${seed}, round %i: 2,000 functions`,
   () => {
-    it('though workers are killed', { timeout: TIMEOUT_MS }, async () => {
+    async function workersAreKilled(workers: number, times: number): Promise<void> {
       scene = await NatsScene.open();
-      const cluster = await scene.start(4);
-      await among(cluster, 2_000, 8, async () => {
-        const task = random(4);
+      const cluster = await scene.start(workers);
+      await among(cluster, 2_000, times, async () => {
+        const task = random(workers);
         const died = scene.workers.filter(({ child }) => child.exitCode === null);
         const worker = died[random(died.length)] as NatsWorker;
         await worker.kill('SIGKILL');
         scene.workers.splice(scene.workers.indexOf(worker), 1);
         scene.spawn(random(2) === 0 ? {} : { task });
       });
-    });
+    }
+    it('though workers are killed', { timeout: TIMEOUT_MS }, () => workersAreKilled(2, 3));
+    it('though workers are killed again and again', { tags: 'long', timeout: TIMEOUT_MS }, () =>
+      workersAreKilled(4, 8),
+    );
 
     it('though the server is killed three times', {
       tags: 'long',
@@ -104,7 +108,7 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
 
     it(`though the server is away for ${AWAY_MS} ms`, { timeout: TIMEOUT_MS }, async () => {
       scene = await NatsScene.open();
-      const cluster = await scene.start(3);
+      const cluster = await scene.start(2);
       await among(cluster, 2_000, 1, async () => {
         await scene.server.kill();
         await new Promise((resolve) => setTimeout(resolve, AWAY_MS)); // the fault itself

@@ -104,7 +104,7 @@ it('a run that ends while it takes the cluster leaves no key that names it as li
     },
   });
   await nats.flush();
-  proxy.latencyMs = 200; // it has not heard by then that the key is its own
+  proxy.latencyMs = 50; // it has not heard by then that the key is its own
   const cluster = scene.coordinator({ servers: proxy.address, minWorkers: 0 });
   await isWritten;
   await cluster.close();

@@ -124,7 +124,7 @@ describe('variables on a parameter server', () => {
   });
 
   it('outlive a server that is away, and no addition is lost or counted twice', async () => {
-    const cluster = await start(2);
+    const cluster = await start(1);
     const sum = await cluster.variable('sum', 0);
     const runs = Array.from({ length: 200 }, () => cluster.run('add', [sum, 1]));
     await Promise.race(runs);
