@@ -21,7 +21,7 @@ import {
   LocalStrategy,
   type LocalStrategyOptions,
 } from 'allstop/cluster';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { Program } from '../../support/program.ts';
 import { warningsDuring } from '../../support/warnings.ts';
@@ -267,6 +267,19 @@ describe('two calls of one key at once', () => {
 });
 
 describe('the arguments of a call with a key', () => {
+  /** Of several tests, which have keys of their own. */
+  let sharing: ClusterCoordinator;
+  let stored: string;
+  beforeAll(async () => {
+    stored = await mkdtemp(join(tmpdir(), 'allstop-results-'));
+    directory = stored;
+    sharing = start();
+  });
+  afterAll(async () => {
+    await sharing.close();
+    await rm(stored, { recursive: true });
+  });
+
   const graph = (): object => {
     const node: Record<string, unknown> = { name: 'root' };
     node['child'] = { parent: node, list: [node] };
@@ -289,10 +302,9 @@ describe('the arguments of a call with a key', () => {
       () => new Uint8Array([0, 1, 2]).subarray(1),
     ],
     ['odd numbers', () => [Number.NaN, -0, 2n ** 70n], () => [Number.NaN, -0, 2n ** 70n]],
-  ])('are the same whatever %s', async (_name, one, other) => {
-    await using cluster = start();
-    await cluster.run('note', [log, 'a', one()], { key: 'a' });
-    await cluster.run('note', [log, 'a', other()], { key: 'a' });
+  ])('are the same whatever %s', async (key, one, other) => {
+    await sharing.run('note', [log, 'a', one()], { key });
+    await sharing.run('note', [log, 'a', other()], { key });
     expect(runs()).toEqual(['a']);
   });
 
@@ -386,12 +398,11 @@ describe('the arguments of a call with a key', () => {
   });
 
   test('are those of the moment of the call', async () => {
-    await using cluster = start();
     const value = { a: 1 };
-    const call = cluster.run('note', [log, 'a', value], { key: 'a' });
+    const call = sharing.run('note', [log, 'a', value], { key: 'moment' });
     value.a = 2;
     expect(await call).toEqual({ a: 1 });
-    expect(await cluster.run('note', [log, 'a', { a: 1 }], { key: 'a' })).toEqual({ a: 1 });
+    expect(await sharing.run('note', [log, 'a', { a: 1 }], { key: 'moment' })).toEqual({ a: 1 });
     expect(runs()).toEqual(['a']);
   });
 
@@ -426,9 +437,8 @@ describe('the arguments of a call with a key', () => {
   });
 
   test('that are not known are refused', async () => {
-    await using cluster = start();
-    const variable = await cluster.variable('v', 0);
-    const perWorker = cluster.createPerWorkerDataset('first', []).iterator();
+    const variable = await sharing.variable('v', 0);
+    const perWorker = sharing.createPerWorkerDataset('first', []).iterator();
     const refused = [
       variable,
       [variable],
@@ -437,11 +447,11 @@ describe('the arguments of a call with a key', () => {
       perWorker,
     ];
     for (const value of refused) {
-      await expect(cluster.run('first', [log, value], { key: 'a' })).rejects.toMatchObject({
+      await expect(sharing.run('first', [log, value], { key: 'odd' })).rejects.toMatchObject({
         name: 'InvalidArgumentError',
       });
     }
-    await expect(cluster.run('first', [log, () => {}], { key: 'a' })).rejects.toMatchObject({
+    await expect(sharing.run('first', [log, () => {}], { key: 'odd' })).rejects.toMatchObject({
       name: 'DataCloneError',
     });
   });
