@@ -143,6 +143,18 @@ describeIsolations('resize, of workers as', (isolation) => {
     expect(indexesOf(cluster)).toEqual([0]);
   });
 
+  it('fails what was placed on a worker that went, and threw an error to be run again', async () => {
+    await using cluster = start(2);
+    await cluster.ready();
+    const threw = errorOf(cluster.run('hold', ['a'], { worker: 1, retryOn: () => true }));
+    const visit = await visits.next('a');
+    const resized = cluster.resize(1);
+    visit.fail('a');
+    expect(await threw).toBeInstanceOf(RangeError);
+    await resized;
+    expect(cluster.stats()).toMatchObject({ queued: 0, retried: 0 });
+  });
+
   it('is cancelled by close and by a stop', async () => {
     for (const end of ['close', 'stop']) {
       const cluster = start(1, { setup: 'heldSetup' });
