@@ -182,6 +182,7 @@ export class Connections {
   /** Closes what is idle, and each session of HTTP/2 once its streams have ended. */
   async closeIdle(): Promise<void> {
     await turn(); // a request that has come by now is in the socket: now it is in flight
+    if (this.#closings === 0) return; // all were closed by then: these are new
     for (const [socket, use] of this.#open) {
       const isIdle = use.is === 'http1' && use.answers.length === 0 && !hasBegun(socket, use);
       if (isIdle || use.is === 'handshake') socket.destroy();

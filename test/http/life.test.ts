@@ -2,7 +2,8 @@
 
 import { once } from 'node:events';
 import http, { type ServerResponse } from 'node:http';
-import type { Server } from 'node:net';
+import { connect, type Server } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Coordinator } from 'allstop';
 import { type CloseOnStopOptions, closeOnStop } from 'allstop/http';
@@ -206,6 +207,21 @@ describe('a server that', () => {
     expect(await here.answered).toMatchObject({ connection: 'close' });
     await Promise.all([here.coord.join(), other.join()]);
     expect(Object.hasOwn(here.server, 'closeIdleConnections')).toBe(false);
+  });
+
+  it('listens again at once after a stop with no connection, and answers', async () => {
+    const coord = new Coordinator();
+    const server = http.createServer((_, response) => void response.end('foo'));
+    closeOnStop(server, coord);
+    await listen(server);
+    coord.requestStop();
+    await coord.join();
+    coord.clearStop();
+    const client = connect(await listen(server), '127.0.0.1');
+    client.end('GET / HTTP/1.0\r\n\r\n');
+    expect(await text(client)).toContain('foo');
+    coord.requestStop();
+    await coord.join();
   });
 
   it('listens again after clearStop() is closed at the next stop', async () => {
