@@ -43,7 +43,7 @@ export type StopExplanation = {
   /** The workers of the cluster that this thread has made: JOB:INDEX, where each runs, what. */
   workers?: string[];
   /**
-   * Of a cluster over NATS: how many calls wait, the oldest for how long and for what; which functions
+   * Of a pool or cluster: how many calls wait, the oldest for how long and for what; which functions
    * have failed in the last minutes, and the last error. Left out if nothing waits or fails.
    */
   work?: string[];

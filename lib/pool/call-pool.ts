@@ -20,7 +20,7 @@ import { within } from '../base/timer.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { showWorkersOf, tellBusyWorkers } from '../coordinator/threads/busy-workers.ts';
-import { counted } from '../coordinator/words.ts';
+import { counted, duration } from '../coordinator/words.ts';
 import {
   cancelledByClose,
   FailedPreconditionError,
@@ -63,7 +63,7 @@ import {
   NoWorkerWarning,
   whenReady,
 } from './queue/readiness.ts';
-import type { Engine, Strategy, WorkerInfo } from './queue/strategy.ts';
+import type { Engine, QueuedWork, Strategy, WorkerInfo } from './queue/strategy.ts';
 import { giveFailure } from './queue/unseen-functions.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
 import { RETRIES, type Resource } from './worker/messages.ts';
@@ -95,6 +95,18 @@ export interface PoolExtension<E> {
   left(call: Call): void;
   /** No function runs any more. */
   close(): void;
+}
+
+/** For `explain()`: what waits and what fails. */
+function linesOf({ waiting, oldest, blocked, failures }: QueuedWork): string[] {
+  const failed = failures.map(
+    ({ name, count, last }) =>
+      `'${name}' has failed ${count === 1 ? 'once' : `${count} times`} in the last minutes. The last: ${last}`,
+  );
+  if (oldest === undefined) return failed;
+  const why = blocked === undefined ? '' : `: ${blocked}`;
+  const line = `${counted(waiting, 'call')} ${waiting === 1 ? 'waits' : 'wait'}, '${oldest.name}' for ${duration(oldest.ms)}${why}`;
+  return [line, ...failed];
 }
 
 export class PoolCore {
@@ -199,6 +211,7 @@ export class PoolCore {
     this.#engine = strategy.connect(this.rules);
     this.#extension?.connected(this.#engine);
     used.add(strategy);
+    attachmentOf(coordinator).workers.set(this, { work: () => linesOf(this.rules.work()) });
     const stop = (): void => this.#stop(); // now, if the signal has aborted already
     if (coordinator.shouldStop()) stop();
     else coordinator.signal.addEventListener('abort', stop);
@@ -425,6 +438,7 @@ export class PoolCore {
     await this.#engine.close();
     await this.calls.kept?.close();
     this.coordinator.requestStop();
+    attachmentOf(this.coordinator).workers.delete(this);
     this.#hide?.();
   }
 }

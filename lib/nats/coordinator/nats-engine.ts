@@ -15,18 +15,11 @@ import { oneLine } from '../../base/thrown-value.ts';
 import type { VariableStore } from '../../cluster/variables/variable.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { requestOf } from '../../coordinator/explain.ts';
-import { counted, duration } from '../../coordinator/words.ts';
 import { poolClosed } from '../../errors/errors.ts';
 import type { ReadinessReport } from '../../errors/phases.ts';
 import type { Call } from '../../pool/queue/call.ts';
 import type { Placement } from '../../pool/queue/call-lines.ts';
-import type {
-  Cancellation,
-  ClusterHost,
-  Engine,
-  QueuedWork,
-  WorkerInfo,
-} from '../../pool/queue/strategy.ts';
+import type { Cancellation, ClusterHost, Engine, WorkerInfo } from '../../pool/queue/strategy.ts';
 import type { Resource } from '../../pool/worker/messages.ts';
 import type { StopRecord } from '../../record/stop-record.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
@@ -76,7 +69,6 @@ export class NatsEngine implements Engine {
       },
     });
     this.#nodes = new Nodes({ ...this.#context, leadership: this.#leadership, fail });
-    attachmentOf(host.coordinator).workers.set(this, this);
     fingerprintsOf(settings).then((found) => (this.#fingerprints = found), fail);
   }
 
@@ -94,6 +86,16 @@ export class NatsEngine implements Engine {
 
   whyNowhere({ worker }: Placement): string | undefined {
     return worker === undefined ? undefined : this.#nodes.tasks.whyNever(worker);
+  }
+
+  whyBlocked(placement: Placement | undefined): string | undefined {
+    const able = this.#nodes.staying.filter(
+      ({ info, canTake }) => info.job === 'worker' && canTake,
+    );
+    if (able.length === 0) return 'no worker is ready';
+    if (placement === undefined) return undefined;
+    const fits = able.some(({ task, info }) => placement.fits(task, info.resources ?? {}));
+    return fits ? undefined : `there is no ${placement.text.replace(/^a /, '')}`;
   }
 
   get capacity(): number {
@@ -149,7 +151,6 @@ export class NatsEngine implements Engine {
     this.#nodes.end();
     this.#leadership.end({ phase: 'closed' }, poolClosed('cluster'));
     await this.#nodes.close();
-    attachmentOf(this.#host.coordinator).workers.delete(this);
     await this.#leadership.close();
   }
 
@@ -220,26 +221,9 @@ export class NatsEngine implements Engine {
     }
   }
 
-  /** For `explain()`: what waits and what fails. */
-  work(): string[] {
-    const { waiting, oldest, blocked, failures } = this.#work();
-    const why = blocked === undefined ? '' : `: ${blocked}`;
-    const failed = failures.map(
-      ({ name, count, last }) =>
-        `'${name}' has failed ${count === 1 ? 'once' : `${count} times`} in the last minutes. The last: ${last}`,
-    );
-    if (oldest === undefined) return failed;
-    const line = `${counted(waiting, 'call')} ${waiting === 1 ? 'waits' : 'wait'}, '${oldest.name}' for ${duration(oldest.ms)}${why}`;
-    return [line, ...failed];
-  }
-
   #work(): WorkReport {
-    const { waiting, oldest, failures } = this.#host.work();
-    const [first] = oldest;
     return {
-      waiting,
-      ...(first !== undefined && { oldest: { name: first.name, ms: first.ms } }),
-      ...this.#blocked(oldest),
+      ...this.#host.work(),
       running: this.workers.flatMap(({ name: worker, calls }) =>
         calls.map(({ name, startedAt }) => ({
           worker,
@@ -247,28 +231,7 @@ export class NatsEngine implements Engine {
           ms: Date.now() - startedAt.getTime(),
         })),
       ),
-      failures: [...failures],
     };
-  }
-
-  /** The oldest call that no worker can take, which may stand behind others that one can. */
-  #blocked(oldest: QueuedWork['oldest']): { blocked?: string } {
-    for (const [index, { name, placement }] of oldest.entries()) {
-      const why = this.#whyBlocked(placement);
-      if (why !== undefined) return { blocked: index === 0 ? why : `'${name}' waits: ${why}` };
-    }
-    return {};
-  }
-
-  /** Why no worker can take a call with this placement; undefined: one can, if it is not busy. */
-  #whyBlocked(placement: Placement | undefined): string | undefined {
-    const able = this.#nodes.staying.filter(
-      ({ info, canTake }) => info.job === 'worker' && canTake,
-    );
-    if (able.length === 0) return 'no worker is ready';
-    if (placement === undefined) return undefined;
-    const fits = able.some(({ task, info }) => placement.fits(task, info.resources ?? {}));
-    return fits ? undefined : `there is no ${placement.text.replace(/^a /, '')}`;
   }
 }
 

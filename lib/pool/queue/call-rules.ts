@@ -159,12 +159,13 @@ export class CallRules implements ClusterHost, CallOwner {
   }
 
   work(): QueuedWork {
-    const oldest = this.queue.line.firsts
-      .toSorted((one, other) => one.madeAt - other.madeAt)
-      .map(({ work: { name }, madeAt, placement }) => {
-        return { name, ms: performance.now() - madeAt, placement };
-      });
-    return { waiting: this.queue.queued, oldest, failures: this.statistics.failures };
+    const firsts = this.queue.line.firsts.toSorted((one, other) => one.madeAt - other.madeAt);
+    const [oldest] = firsts;
+    const { failures } = this.statistics;
+    const work = { waiting: this.queue.queued, ...blockedOf(firsts, this.engine), failures };
+    if (oldest === undefined) return work;
+    const ms = performance.now() - oldest.madeAt;
+    return { ...work, oldest: { name: oldest.work.name, ms } };
   }
 
   changed(): void {
@@ -323,6 +324,15 @@ export const stopError = (coordinator: Coordinator): Error =>
   attachmentOf(coordinator).signal.interrupted(
     new CancelledError(`The ${coordinator.name} was stopped`),
   );
+
+/** @param oldest - calls that wait, the oldest first */
+function blockedOf(oldest: readonly Call[], engine: Engine): Pick<QueuedWork, 'blocked'> {
+  for (const [index, { work, placement }] of oldest.entries()) {
+    const why = engine.whyBlocked(placement);
+    if (why !== undefined) return { blocked: index === 0 ? why : `'${work.name}' waits: ${why}` };
+  }
+  return {};
+}
 
 const isInFlight = ({ life }: Call): boolean => life.at === 'in-flight';
 

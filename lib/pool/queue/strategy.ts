@@ -125,10 +125,12 @@ export type EngineEvent =
 
 /** Calls that wait, and functions that have failed in the last minutes. */
 export type QueuedWork = {
-  readonly waiting: number;
-  /** The first queued call of each priority and placement; the oldest of all is the first. */
-  readonly oldest: readonly { name: string; ms: number; placement: Placement | undefined }[];
-  readonly failures: readonly { name: string; count: number; last: string }[];
+  waiting: number;
+  /** The function of the call that has waited longest, and for how long. */
+  oldest?: { name: string; ms: number };
+  /** Why no worker can take the oldest call for which that is so, which may stand behind others. */
+  blocked?: string;
+  failures: { name: string; count: number; last: string }[];
 };
 
 /** The host of an engine whose workers may be away and come back. */
@@ -195,6 +197,8 @@ export interface Engine {
    *   if there is one, or may be one day
    */
   whyNowhere(placement: Placement): string | undefined;
+  /** Why no worker can take a call with this placement; undefined: one can, if it is not busy. */
+  whyBlocked(placement: Placement | undefined): string | undefined;
   report(): ReadinessReport;
   /** The engine's counters, by name. */
   stats(): Record<string, number>;

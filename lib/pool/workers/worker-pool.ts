@@ -183,6 +183,10 @@ export class WorkerPool implements Engine {
     return 'workers of this machine have no resources; `allstop worker --resources` gives them';
   }
 
+  whyBlocked(): string | undefined {
+    return this.capacity === 0 ? 'no worker is ready' : undefined;
+  }
+
   report(): ReadinessReport {
     const failure = this.#failure;
     const tasks = this.#slots.staying.map(({ readiness }) => readiness);

@@ -48,4 +48,20 @@ describeKinds(kinds, (kind) => {
     const stats = { ...cluster.stats(), utilization };
     expect(JSON.parse(JSON.stringify(stats))).toEqual(stats);
   });
+
+  it('what waits and what has failed, also by explain()', async () => {
+    const cluster = start();
+    const work = (): string[] | undefined => cluster.coordinator.explain().work;
+    const { value, visit } = await running(cluster, 'a');
+    const calls = [cluster.run('add', [1, 2]), cluster.run('add', [3, 4])];
+    expect(work()).toEqual([expect.stringMatching(/^2 calls wait, 'add' for \S+ m?s$/)]);
+    visit.pass();
+    expect(await Promise.all([cluster.fetch(value), ...calls])).toContain(7);
+    expect(work()).toBeUndefined();
+    await failed(cluster, 'broken');
+    await expect(cluster.join()).rejects.toThrow('broken');
+    expect(work()).toEqual([expect.stringMatching(/' has failed once .* broken$/)]);
+    await cluster.close();
+    expect(work()).toBeUndefined();
+  });
 });
