@@ -21,7 +21,8 @@ extern "C" const char* allstop_c_story(const allstop_coordinator* coord);
 namespace allstop {
 namespace {
 
-const double kForever = std::numeric_limits<double>::infinity();
+using test::kForever;
+
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::string ToString(allstop_string string) {

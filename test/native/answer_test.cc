@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,11 +16,10 @@ namespace allstop::core {
 namespace {
 
 using test::Failure;
+using test::kForever;
 using test::MakeCoordinator;
 using test::Plain;
 using test::Thread;
-
-constexpr double kForever = std::numeric_limits<double>::infinity();
 
 std::shared_ptr<Coordinator> MakeProvisional() {
   auto coordinator = MakeCoordinator();

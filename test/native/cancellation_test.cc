@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -19,7 +18,8 @@
 namespace allstop {
 namespace {
 
-constexpr double kForever = std::numeric_limits<double>::infinity();
+using test::kForever;
+
 constexpr double kShortMs = 1;  // long enough for the call to block
 
 using Body = std::function<allstop_status()>;

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,11 +15,10 @@ namespace {
 
 using test::Error;
 using test::Failure;
+using test::kForever;
 using test::MakeCoordinator;
 using test::Named;
 using test::Plain;
-
-constexpr double kForever = std::numeric_limits<double>::infinity();
 
 TEST(ChildTest, StopsWhenItsParentDoesAndKnowsThatItWasTheParent) {
   const auto parent = MakeCoordinator();

@@ -4,21 +4,21 @@
 
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <mutex>
 
 #include "core/condition_variable.h"
+#include "requests.h"
 
 namespace allstop::core {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using test::kForever;
 
 TEST(DeadlineTest, InfinityIsNever) {
   EXPECT_TRUE(Deadline::Never().IsNever());
-  EXPECT_TRUE(Deadline::After(kInfinity).IsNever());
-  EXPECT_FALSE(Deadline::After(kInfinity).HasPassed());
-  EXPECT_EQ(Deadline::After(kInfinity).RemainingMs(), kInfinity);
+  EXPECT_TRUE(Deadline::After(kForever).IsNever());
+  EXPECT_FALSE(Deadline::After(kForever).HasPassed());
+  EXPECT_EQ(Deadline::After(kForever).RemainingMs(), kForever);
 }
 
 TEST(DeadlineTest, WhatTheClockCannotHoldIsNever) {

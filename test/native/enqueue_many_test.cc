@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -14,9 +13,10 @@
 namespace allstop {
 namespace {
 
+using test::kForever;
+
 using core::BoundedQueue;
 
-constexpr double kForever = std::numeric_limits<double>::infinity();
 constexpr std::size_t kCount = 100;
 constexpr std::size_t kCapacity = 4;
 

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +18,8 @@ namespace {
 
 using test::Clean;
 using test::Failure;
+using test::kForever;
+using test::kHourMs;
 using test::MakeCoordinator;
 using test::Names;
 using test::Plain;
@@ -26,8 +27,6 @@ using test::Thread;
 using test::UnstartedThread;
 
 using Strings = std::vector<std::string>;
-
-constexpr double kForever = std::numeric_limits<double>::infinity();
 
 // Runs a blocking join on a thread of its own.
 class Joiner {
@@ -438,8 +437,6 @@ TEST(JoinTest, WithoutAStopItMayTakeForEver) {
   EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), kForever);
   coordinator->AbandonJoin(*join);
 }
-
-constexpr double kHourMs = 3.6e6;
 
 double MillisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();

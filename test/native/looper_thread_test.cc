@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <thread>
 #include <vector>
 
@@ -16,11 +15,11 @@
 namespace allstop::core {
 namespace {
 
+using test::kForever;
 using test::MakeCoordinator;
 using test::Plain;
 using Times = std::vector<int>;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const Clock::time_point kStart = Clock::now();
 
 Clock::time_point At(int ms) { return kStart + std::chrono::milliseconds(ms); }
@@ -85,7 +84,7 @@ TEST(LooperScheduleTest, AnIntervalBelowWhatTheClockCountsIsNone) {
 
 TEST(LooperScheduleTest, AnEndlessIntervalIsOneRun) {
   for (const auto policy : {MissedTicks::kBurst, MissedTicks::kSkip, MissedTicks::kDelay}) {
-    EXPECT_EQ(Runs({kInfinity, policy}, {5}, 2), (Times{0}));
+    EXPECT_EQ(Runs({kForever, policy}, {5}, 2), (Times{0}));
     EXPECT_EQ(Runs({1e300, policy}, {5}, 2), (Times{0}));
   }
 }
@@ -120,7 +119,7 @@ TEST(LooperThreadTest, DoesNotRunOnceAStopIsRequested) {
 
 TEST(LooperThreadTest, AStopEndsTheWaitAtOnce) {
   const auto coordinator = MakeCoordinator();
-  LooperThread looper(coordinator, {kInfinity, MissedTicks::kBurst});
+  LooperThread looper(coordinator, {kForever, MissedTicks::kBurst});
   ASSERT_TRUE(looper.Wait());
   std::thread stopper([&] { coordinator->RequestStop(Plain()); });
   EXPECT_FALSE(looper.Wait());
@@ -129,7 +128,7 @@ TEST(LooperThreadTest, AStopEndsTheWaitAtOnce) {
 
 TEST(LooperThreadTest, SoDoesOneThatIsClearedAtOnce) {
   const auto coordinator = MakeCoordinator();
-  LooperThread looper(coordinator, {kInfinity, MissedTicks::kBurst});
+  LooperThread looper(coordinator, {kForever, MissedTicks::kBurst});
   ASSERT_TRUE(looper.Wait());
   std::thread stopper([&] {
     coordinator->RequestStop(Plain());

@@ -2,6 +2,7 @@
 #ifndef ALLSTOP_TEST_NATIVE_REQUESTS_H_
 #define ALLSTOP_TEST_NATIVE_REQUESTS_H_
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,9 @@
 #include "core/coordinator.h"
 
 namespace allstop::test {
+
+inline constexpr double kForever = std::numeric_limits<double>::infinity();
+inline constexpr double kHourMs = 3.6e6;
 
 inline std::shared_ptr<const core::EncodedError> Error(std::string name, std::string message = {}) {
   core::ErrorFields fields;

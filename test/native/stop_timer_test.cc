@@ -19,9 +19,8 @@ namespace allstop::core {
 namespace {
 
 using test::Failure;
+using test::kHourMs;
 using test::MakeCoordinator;
-
-constexpr double kHourMs = 3.6e6;
 
 StopRequest DeadlineExceeded() {
   StopRequest request = test::FailureOfThread("DeadlineExceededError");

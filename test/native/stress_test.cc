@@ -26,9 +26,9 @@ using test::MakeCoordinator;
 using test::Named;
 using test::Plain;
 
-class Listener : public Observer {
+class Watcher : public Observer {
  public:
-  explicit Listener(Coordinator& coordinator) : coordinator_(coordinator) {}
+  explicit Watcher(Coordinator& coordinator) : coordinator_(coordinator) {}
   void OnStop() override { coordinator_.TakeUnseen(*this); }
   void OnClear() override { coordinator_.generation(); }
   void OnJoinProgress() override { coordinator_.View(); }
@@ -134,7 +134,7 @@ class Actor {
   }
 
   void AddListener() {
-    const auto listener = std::make_shared<Listener>(*shared_);
+    const auto listener = std::make_shared<Watcher>(*shared_);
     shared_->AddObserver(listener, &listener->mirror);
     shared_->SetInterested(*listener, Draw(2) == 0);
     listeners_.push_back(listener);
@@ -172,7 +172,7 @@ class Actor {
   std::vector<std::uint64_t> threads_;
   std::vector<std::uint64_t> timers_;
   std::vector<Callback> callbacks_;
-  std::vector<std::shared_ptr<Listener>> listeners_;
+  std::vector<std::shared_ptr<Watcher>> listeners_;
   std::vector<std::shared_ptr<Coordinator>> children_;
 };
 
@@ -186,7 +186,7 @@ TEST(StressTest, EverythingAtOnce) {
   const std::uint32_t seed = test::Seed();
   const auto parent = MakeCoordinator();
   const auto shared = parent->CreateChild(Named("shared"));
-  const auto witness = std::make_shared<Listener>(*shared);
+  const auto witness = std::make_shared<Watcher>(*shared);
   shared->AddObserver(witness, &witness->mirror);
 
   test::Barrier start(kActors + 1);

@@ -1,7 +1,6 @@
 // A thread that is registered before it starts, as the C interface has it.
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,7 +14,7 @@
 namespace allstop {
 namespace {
 
-constexpr double kForever = std::numeric_limits<double>::infinity();
+using test::kForever;
 
 class UnstartedThreadTest : public testing::Test {
  protected:

@@ -22,7 +22,7 @@ static_assert(!std::is_copy_constructible_v<Registration>);
 static_assert(std::is_nothrow_move_constructible_v<Registration>);
 static_assert(std::is_nothrow_move_assignable_v<Registration>);
 
-Error Named(std::string name, std::string message) {
+Error MakeError(std::string name, std::string message) {
   Error error;
   error.name = std::move(name);
   error.message = std::move(message);
@@ -50,7 +50,7 @@ TEST(RegistrationTest, ItsWorkIsEnteredOnAThreadOfThePoolAndEndsOnAnother) {
     std::thread([&] {
       work.Enter();
       EXPECT_EQ(coord.Join(), ALLSTOP_SELF_JOIN) << "this thread does the registered work";
-      coord.RequestStop(Named("RangeError", "too long"));
+      coord.RequestStop(MakeError("RangeError", "too long"));
     }).join();
     EXPECT_EQ(RecordOf(coord).thread, "hash");
   }
@@ -96,10 +96,10 @@ TEST(RegistrationTest, WorkThatFailsStopsEverybodyAndSaysWhy) {
   Registration work(coord, "hash");
   std::thread([&] {
     work.Enter();
-    work.Fail(Named("RangeError", "too long"));
+    work.Fail(MakeError("RangeError", "too long"));
   }).join();
   EXPECT_FALSE(work);
-  work.Fail(Named("RangeError", "again"));
+  work.Fail(MakeError("RangeError", "again"));
   work.Enter();
   EXPECT_EQ(coord.Join(), ALLSTOP_STOPPED_BY_ERROR);
   const Record info = RecordOf(coord);
@@ -121,14 +121,14 @@ TEST(RegistrationTest, MovesWithTheWork) {
 TEST(RegistrationTest, KeepsItsCoordinatorAlive) {
   Registration work(Coordinator::Create(), "orphan");
   work.Enter();
-  work.Fail(Named("RangeError", "nobody hears of it"));
+  work.Fail(MakeError("RangeError", "nobody hears of it"));
 }
 
 TEST(RegistrationTest, WithAnEmptyCoordinatorItDoesNothing) {
   Registration work(Coordinator(), "nothing");
   EXPECT_FALSE(work);
   work.Enter();
-  work.Fail(Named("RangeError", "nobody hears of it"));
+  work.Fail(MakeError("RangeError", "nobody hears of it"));
 }
 
 }  // namespace

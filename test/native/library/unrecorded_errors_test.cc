@@ -18,7 +18,7 @@ namespace {
 
 using test::RecordOf;
 
-[[noreturn]] void Throw() { throw std::runtime_error("disk gone"); }
+[[noreturn]] void ThrowDiskGone() { throw std::runtime_error("disk gone"); }
 
 // Runs a QueueRunner of `op` to its end, which is an error.
 void RunOp(const Coordinator& coord, const QueueRunner::Op& op) {
@@ -30,7 +30,7 @@ void RunOp(const Coordinator& coord, const QueueRunner::Op& op) {
 }
 
 QueueRunner::Op Throwing() {
-  return [](const BoundedQueue&) -> Status { Throw(); };
+  return [](const BoundedQueue&) -> Status { ThrowDiskGone(); };
 }
 QueueRunner::Op Returning() {
   return [](const BoundedQueue&) { return Status(ALLSTOP_UNAVAILABLE, "disk gone"); };
@@ -83,12 +83,12 @@ class NoMemoryForStopsTest : public testing::Test {
 };
 
 TEST_F(NoMemoryForStopsTest, StopOnExceptionThrowsTheExceptionOn) {
-  EXPECT_THROW(StopOnException(coord_, Throw), std::runtime_error);
+  EXPECT_THROW(StopOnException(coord_, ThrowDiskGone), std::runtime_error);
   EXPECT_FALSE(coord_.ShouldStop());
 }
 
 TEST_F(NoMemoryForStopsTest, WhatALooperThrowsStopsEverybody) {
-  LooperThread::Loop(coord_, Milliseconds(0), Throw).Join();
+  LooperThread::Loop(coord_, Milliseconds(0), ThrowDiskGone).Join();
   EXPECT_EQ(coord_.Join(), ALLSTOP_STOPPED_BY_ERROR);
   EXPECT_EQ(RecordOf(coord_).message, "disk gone");
   EXPECT_EQ(RecordOf(coord_).native_type, "std::runtime_error");
