@@ -26,7 +26,7 @@ namespace allstop::core {
 #ifdef __linux__
 namespace {
 
-constexpr std::uint64_t kMagic = 0x32'73'65'74'79'62'73'61;  // "asbytes2"
+constexpr std::uint64_t kPublishedMagic = 0x32'73'65'74'79'62'73'61;  // "asbytes2"
 // So that the bytes begin at a cache line of their own.
 constexpr std::size_t kHeadBytes = 64;
 static_assert(sizeof(PublishedHead) <= kHeadBytes);
@@ -68,7 +68,7 @@ std::unique_ptr<PublishedBytes> PublishedBytes::Create(std::size_t size) {
     return nullptr;
   }
   const std::uint64_t id = std::hash<std::string>()(NextIdentity());
-  new (memory) PublishedHead{kMagic, size, id, {0}};
+  new (memory) PublishedHead{kPublishedMagic, size, id, {0}};
   return std::unique_ptr<PublishedBytes>(new PublishedBytes(descriptor, memory, size));
 }
 
@@ -113,7 +113,7 @@ std::unique_ptr<PublishedReader> PublishedReader::Open(const std::string& path, 
   if (memory == MAP_FAILED) return nullptr;
   std::unique_ptr<PublishedReader> reader(new PublishedReader(memory, size));
   const auto& head = *static_cast<const PublishedHead*>(memory);
-  const bool is_it = head.magic == kMagic && head.size == size &&
+  const bool is_it = head.magic == kPublishedMagic && head.size == size &&
                      std::to_string(head.id) == path.substr(file_size + 1);
   return is_it ? std::move(reader) : nullptr;
 }
