@@ -36,9 +36,9 @@ const built = join(root, 'build-guard');
 const OPERATIONS = 1_000;
 const RUNS = 3;
 const SUBPROCESS = { timeout: 900_000, killSignal: 'SIGKILL', maxBuffer: 2 ** 26 };
-const SYSTEM_CALLS = 'getpid,read,write,epoll_pwait,epoll_wait,mmap,munmap,mprotect';
+const SYSTEM_CALLS = 'getpid,read,write,epoll_pwait,epoll_wait,mmap,munmap,mprotect'.split(',');
 /** Those that no call and no child has to make: what they tell does not change. */
-const NEEDLESS = 'getpid,getppid,gettid,getuid,getrandom,clock_gettime,uname';
+const NEEDLESS = 'getpid,getppid,gettid,getuid,getrandom,clock_gettime,uname'.split(',');
 
 /** By which share a count may exceed its budget. */
 const TOLERANCE = {
@@ -58,83 +58,81 @@ const say = (text) => process.stderr.write(`${text}\n`);
 const run = (command, args, options) =>
   execFileSync(command, args, { ...SUBPROCESS, encoding: 'utf8', stdio: 'pipe', ...options });
 
-/** @param {string} source the root of the checkout */
+/** @param {string} source the root of the checkout. @returns the folder of what callgrind runs */
 function compileCounted(source) {
   const folder = join(source, 'bench/native/build'); // as for `npm run bench`
   run('cmake', ['-S', join(source, 'bench/native'), '-B', folder, '-DCMAKE_BUILD_TYPE=Release']);
   const jobs = String(availableParallelism());
-  run('cmake', ['--build', folder, '--target', 'counted', '--parallel', jobs]);
-  return join(folder, 'counted');
+  run('cmake', ['--build', folder, '--target', 'counted', 'mark', '--parallel', jobs]);
+  return folder;
+}
+
+/** Runs a program. Returns what it prints, and the instructions of each part that it has ended. */
+function underCallgrind(...program) {
+  const folder = mkdtempSync(join(tmpdir(), 'allstop-guard-'));
+  const instructions = {};
+  try {
+    const flags = ['-q', '--tool=callgrind', `--callgrind-out-file=${join(folder, 'out')}`];
+    const output = run('valgrind', [...flags, ...program]);
+    for (const file of readdirSync(folder)) {
+      const part = readFileSync(join(folder, file), 'latin1');
+      const name = /^desc: Trigger: Client Request: (.+)$/m.exec(part)?.[1];
+      if (name === undefined) continue; // the part up to the end of the program
+      instructions[name] = Number(/^totals: (\d+)/m.exec(part)?.[1]);
+    }
+    return { output, instructions };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /** Instructions and allocations of each operation of the core. */
 function countCore(source) {
-  const program = compileCounted(source);
-  const folder = mkdtempSync(join(tmpdir(), 'allstop-guard-'));
+  const program = join(compileCounted(source), 'counted');
+  const { output, instructions } = underCallgrind(program, String(OPERATIONS));
+  const allocations = JSON.parse(output);
   const counts = {};
-  try {
-    const flags = ['-q', '--tool=callgrind', `--callgrind-out-file=${join(folder, 'out')}`];
-    const allocations = JSON.parse(run('valgrind', [...flags, program, String(OPERATIONS)]));
-    for (const file of readdirSync(folder)) {
-      const part = readFileSync(join(folder, file), 'latin1');
-      const operation = /^desc: Trigger: Client Request: (.+)$/m.exec(part)?.[1];
-      if (operation === undefined) continue; // the part up to the end of the program
-      const total = Number(/^totals: (\d+)/m.exec(part)?.[1]);
-      counts[`${operation}: instructions`] = Math.round(total / OPERATIONS);
-      counts[`${operation}: allocations`] = Number(allocations[operation].toFixed(2));
-    }
-  } finally {
-    rmSync(folder, { recursive: true });
+  for (const [operation, total] of Object.entries(instructions)) {
+    counts[`${operation}: instructions`] = Math.round(total / OPERATIONS);
+    counts[`${operation}: allocations`] = Number(allocations[operation].toFixed(2));
   }
   return counts;
 }
 
 /** Thousand instructions of an import, of a worker, and of a call when it is new and when it is not. */
 function countScripts(source) {
+  const mark = join(compileCounted(source), 'mark.node');
   const script = join(source, 'bench/guard/start.mjs');
-  const instructions = (story, times = 0) => {
-    const flags = ['--tool=callgrind', '--callgrind-out-file=/dev/null'];
-    // V8 compiles and collects in the thread that runs the program, and so at the same point.
-    const args = [...flags, process.execPath, '--single-threaded', script, story, String(times)];
-    const options = { ...SUBPROCESS, encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] };
-    const { stderr, status } = spawnSync('valgrind', args, options);
-    const total = /Collected : (\d+)/.exec(stderr)?.[1];
-    if (status !== 0 || total === undefined) throw new Error(`valgrind has failed: ${stderr}`);
-    return Number(total) / 1_000;
-  };
-  // The least: a run was seen that counted 50 million more than others of the same story, and
-  // imports differ by 5 million. Of two, as a run takes up to a minute.
-  const leastOf = (story, times) => least(() => instructions(story, times), 2);
-  const [callsOf2, callsOf400, callsOf1600] = [2, 400, 1_600].map((times) =>
-    leastOf('call', times),
-  );
+  // V8 compiles and collects in the thread that runs the program, and so at the same point.
+  const program = [process.execPath, '--single-threaded', script, mark];
+  // The least: a run was seen that counted 50 million more than others. Of two, as a run takes up to
+  // a minute.
+  const runs = [1, 2].map(() => underCallgrind(...program).instructions);
+  const each = (part, times) =>
+    Math.round(Math.min(...runs.map((parts) => parts[part])) / times / 1_000);
   const major = process.versions.node.split('.')[0];
   const name = (what) => `${what}, Node ${major}: thousand instructions`;
   return {
-    [`${name('import')} of an import`]: Math.round(leastOf('import') - leastOf('nothing')),
-    [`${name('a worker')} of a start`]: Math.round(
-      (instructions('pool', 5) - instructions('pool', 1)) / 4,
-    ),
-    [name('one of the first 400 calls')]: Math.round((callsOf400 - callsOf2) / 398),
-    [name('one of the next 1,200 calls')]: Math.round((callsOf1600 - callsOf400) / 1_200),
+    [`${name('import')} of an import`]: each('import', 1),
+    [`${name('a worker')} of a start`]: each('2 workers', 2),
+    [name('one of the first 400 calls')]: each('400 calls', 398),
+    [name('one of the next 1,200 calls')]: each('1600 calls', 1_200),
   };
 }
 
-/** The least of some runs. */
-const least = (measure, runs = RUNS) => Math.min(...Array.from({ length: runs }, measure));
-
-function systemCalls(which, program) {
-  const strace = ['-f', '-qq', '-c', '-U', 'calls', '-e', `trace=${which}`];
+/** How many system calls of each name a program makes. */
+function systemCalls(...program) {
+  const traced = new Set([...SYSTEM_CALLS, ...NEEDLESS]);
+  const strace = ['-f', '--seccomp-bpf', '-qq', '-c', '-U', 'calls,name'];
+  const args = [...strace, '-e', `trace=${[...traced].join()}`, process.execPath, ...program];
   const options = { ...SUBPROCESS, encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] };
-  const { stderr, status } = spawnSync(
-    'strace',
-    [...strace, process.execPath, ...program],
-    options,
-  );
-  const total = /(\d+) +total$/m.exec(stderr)?.[1];
-  if (status !== 0 || total === undefined) throw new Error(`strace has failed: ${stderr}`);
-  return Number(total);
+  const { stderr, status } = spawnSync('strace', args, options);
+  const lines = [...stderr.matchAll(/^ *(\d+) +(\w+)$/gm)];
+  if (status !== 0 || lines.length === 0) throw new Error(`strace has failed: ${stderr}`);
+  return Object.fromEntries(lines.map(([, calls, name]) => [name, Number(calls)]));
 }
+
+const sum = (calls, names) => names.reduce((total, name) => total + (calls[name] ?? 0), 0);
 
 /** What a call on two threads costs in messages, bytes and system calls. */
 function countCalls(source) {
@@ -147,12 +145,17 @@ function countCalls(source) {
     JSON.parse(run(process.execPath, [...node, '20', '5000'])),
   );
   const leastOf = (key) => Math.min(...runs.map((one) => one[key]));
-  const callsOf = (trips) => systemCalls(SYSTEM_CALLS, [...node, '0', String(trips)]);
-  const each = (calls, from, to) =>
-    Number(least(() => (calls(to) - calls(from)) / (to - from)).toFixed(1));
-  const needlessOf = (trips) => systemCalls(NEEDLESS, [...node, '0', String(trips)]);
   const children = join(source, 'bench/guard/children.mjs');
-  const callsOfChildren = (most) => systemCalls(NEEDLESS, [children, String(most)]);
+  const pairs = (program, from, to) =>
+    Array.from({ length: RUNS }, () =>
+      [from, to].map((times) => systemCalls(...program, String(times))),
+    );
+  const each = (ofPairs, names, times) => {
+    const more = ofPairs.map(([few, many]) => sum(many, names) - sum(few, names));
+    return Number((Math.min(...more) / times).toFixed(1));
+  };
+  const ofCalls = pairs([...node, '0'], 500, 2_500);
+  const ofChildren = pairs([children], 500, 1_500);
   const major = process.versions.node.split('.')[0];
   return {
     'a call alone: messages': leastOf('tripMessages'),
@@ -161,9 +164,9 @@ function countCalls(source) {
     [`a call alone, Node ${major}: bytes`]: Math.round(
       runs.map(({ bytes }) => bytes).toSorted((one, other) => one - other)[RUNS >> 1],
     ),
-    'a call alone: system calls': each(callsOf, 500, 2_500),
-    'a call alone: needless system calls': each(needlessOf, 500, 2_500),
-    'a child with its signal: needless system calls': each(callsOfChildren, 500, 1_500),
+    'a call alone: system calls': each(ofCalls, SYSTEM_CALLS, 2_000),
+    'a call alone: needless system calls': each(ofCalls, NEEDLESS, 2_000),
+    'a child with its signal: needless system calls': each(ofChildren, NEEDLESS, 1_000),
   };
 }
 

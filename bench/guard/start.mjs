@@ -1,24 +1,31 @@
 /**
- * node start.mjs STORY COUNT, for callgrind: what a program does before and between its calls.
- *
- *   nothing    the program alone
- *   import     imports allstop
- *   pool       COUNT workers, from the import to their end
- *   call       one worker, and COUNT calls one after the other
+ * node start.mjs MARK, for callgrind: what a program does before and between its calls. MARK is the
+ * addon of native/mark.c, which ends a part of the output: `import` of allstop, `start` of the first
+ * worker with 2 calls, the calls up to the 400th, those up to the 1,600th, and so on.
  */
 
-const [, , story, count] = process.argv;
+import { createRequire } from 'node:module';
+
+const { mark } = createRequire(import.meta.url)(process.argv[2]);
 const module = new URL('../cluster-tasks.mjs', import.meta.url);
-const stories = {
-  nothing: () => {},
-  import: () => import('../../dist/index.js'),
-  async pool(workers, calls = 0) {
-    const { createPool } = await import('../../dist/pool/index.js');
-    const pool = createPool(module, { workers });
-    await pool.ready({ timeoutMs: 600_000 }); // under callgrind, on a busy machine
-    for (let index = 0; index < calls; index++) await pool.run('add', [index, 1]);
-    await pool.close();
-  },
-  call: (calls) => stories.pool(1, calls),
-};
-await stories[story](Number(count));
+mark('before');
+await import('../../dist/index.js');
+mark('import');
+const { createPool } = await import('../../dist/pool/index.js');
+
+async function start(workers) {
+  const pool = createPool(module, { workers });
+  await pool.ready({ timeoutMs: 600_000 }); // under callgrind, on a busy machine
+  return pool;
+}
+
+const pool = await start(1);
+let made = 0;
+for (const calls of [2, 400, 1_600]) {
+  for (; made < calls; made++) await pool.run('add', [made, 1]);
+  mark(`${calls} calls`);
+}
+await pool.close();
+mark('end');
+await (await start(2)).close();
+mark('2 workers');
