@@ -151,7 +151,7 @@ function isEmptied(value: object): boolean {
   return copy !== undefined && Object.getPrototypeOf(copy) === Object.prototype;
 }
 
-/** Whether one of the classes of an object is a global, and of those that no program has assigned. */
+/** Whether one of the classes of an object is a global of Node, and none that a program has assigned. */
 function isOfPlatform(value: object): boolean {
   let prototype: object | null = Object.getPrototypeOf(value);
   while (prototype !== null && prototype !== Object.prototype) {
@@ -159,12 +159,16 @@ function isOfPlatform(value: object): boolean {
     if (typeof Class === 'function') {
       const isGlobal =
         Object.getOwnPropertyDescriptor(globalThis, Class.name)?.enumerable === false;
-      if (isGlobal && Reflect.get(globalThis, Class.name) === Class) return true;
+      if (isGlobal && Reflect.get(globalThis, Class.name) === Class) return !isOfLanguage(Class);
     }
     prototype = Object.getPrototypeOf(prototype);
   }
   return false;
 }
+
+/** V8 knows the objects of the language: what only inherits from ArrayBuffer, say, is a plain object. */
+const isOfLanguage = (Class: Function): boolean =>
+  Function.prototype.toString.call(Class).endsWith('{ [native code] }');
 
 /** Whether an object that structuredClone has made is of a class that V8 does not know. */
 function isHostObject(value: object): boolean {
