@@ -2,7 +2,7 @@ import { type ChildProcess, execFile } from 'node:child_process';
 import { subscribe } from 'node:diagnostics_channel';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { configDefaults, defineConfig } from 'vitest/config';
+import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type Reporter, type TestModule, type TestSpecification } from 'vitest/node';
 
 const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
@@ -78,31 +78,15 @@ const unfinished: Reporter = {
   },
 };
 
-/**
- * Starts first what compiles an addon: at the end, a compiler would use one processor of several.
- * Starts last, in a row, the files that share processes: a process goes on only to the next of them.
- */
-class InThatOrder extends BaseSequencer {
+/** Starts first what compiles an addon: at the end, a compiler would use one processor of several. */
+class CompilersFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const turnOf = ({ moduleId, project }: TestSpecification): number => {
-      if (/\/(recipes\/ingest|package\/build)\.test\.ts$/.test(moduleId)) return 0;
-      return project.config.isolate ? 1 : 2;
-    };
+    const compiles = ({ moduleId }: TestSpecification): boolean =>
+      /\/(recipes\/ingest|package\/build)\.test\.ts$/.test(moduleId);
     const ordered = await super.sort(files); // oxlint-disable-line unicorn/no-array-sort
-    return [0, 1, 2].flatMap((turn) => ordered.filter((file) => turnOf(file) === turn));
+    return [...ordered.filter(compiles), ...ordered.filter((file) => !compiles(file))];
   }
 }
-
-/**
- * Files of these folders share a few processes, which saves a third of what they cost. They set and
- * count nothing that a process has once: listeners, warnings, memory, numbers of threads.
- */
-const together = [
-  ...['arguments', 'errors', 'lib/queue', 'lib/tensorflow', 'pool/queue'].map(
-    (folder) => `test/${folder}/**/*.test.ts`,
-  ),
-  'test/pool/calls/**/!(spare-buffers).test.ts', // that file counts memory
-];
 
 export default defineConfig({
   resolve: {
@@ -118,29 +102,16 @@ export default defineConfig({
     },
   },
   test: {
+    include: ['test/**/*.test.ts'],
     tags: [
       { name: 'long', description: 'not for `npm test`: `npm run test:long` runs it' },
       { name: 'nats', description: 'needs a NATS server', skip: noServer !== undefined },
       { name: 'property', description: 'many random runs', timeout: 300_000 },
     ],
-    sequence: { sequencer: InThatOrder },
+    sequence: { sequencer: CompilersFirst },
     reporters: ['default', skippedFiles, unfinished],
-    projects: [
-      {
-        extends: true,
-        // Every file has a process of its own: the registry of coordinators is process-wide.
-        test: {
-          name: 'apart',
-          include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...together],
-        },
-      },
-      {
-        extends: true,
-        test: { name: 'together', include: together, isolate: false },
-      },
-    ],
-    // A crash of the addon is reported.
+    // A crash of the addon is reported, and every file has a process of its own:
+    // the registry of coordinators is process-wide.
     pool: 'forks',
     // Node itself loads dist/, so that no process waits for Vitest's version of it, and V8 counts the
     // coverage in the file; and, as without this setting, the modules of clusters.
