@@ -262,13 +262,12 @@ export class CallRules implements ClusterHost, CallOwner {
       failure = wrong;
     }
     const { decided } = call;
-    const nowhere = this.nowhere(call.placement);
     const over = this.#whyOver(call);
     if (decided !== undefined)
       this.#out(call, decided); // `retryOn` has cancelled it
     else if (delayMs === undefined) this.#fail(call, failure);
-    else if (nowhere !== undefined) this.#out(call, { state: 'failed', value: nowhere });
     else if (over !== undefined) this.#out(call, over);
+    else if (this.nowhere(call.placement) !== undefined) this.#fail(call, failure);
     else {
       const again = (): void => void this.queue.release(call);
       this.statistics.of(call).noteFailure(error);

@@ -150,9 +150,21 @@ describeIsolations('resize, of workers as', (isolation) => {
     const visit = await visits.next('a');
     const resized = cluster.resize(1);
     visit.fail('a');
-    expect(await threw).toBeInstanceOf(RangeError);
+    expect(await threw).toMatchObject({ message: expect.stringContaining('a') });
     await resized;
     expect(cluster.stats()).toMatchObject({ queued: 0, retried: 0 });
+  });
+
+  it('cancels what was placed on a worker that goes, and threw an error after a stop', async () => {
+    await using cluster = start(2);
+    await cluster.ready();
+    const threw = errorOf(cluster.run('hold', ['a'], { worker: 1, retryOn: () => true }));
+    const visit = await visits.next('a');
+    const resized = errorOf(cluster.resize(1));
+    cluster.coordinator.requestStop();
+    visit.fail('a');
+    expect(await threw).toBeInstanceOf(CancelledError);
+    await resized;
   });
 
   it('is cancelled by close and by a stop', async () => {
