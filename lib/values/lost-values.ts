@@ -52,8 +52,8 @@ export function whyLost(value: unknown, bytes: Uint8Array): string | undefined {
     if (isDataCloneError(error)) return error.message;
     throw error;
   }
-  const lost = firstIn(copy, isHostObject) ?? firstIn(value, isEmptied);
-  return lost === undefined ? undefined : refusal(lost.constructor.name);
+  const lost = firstIn(copy, hostClass) ?? firstIn(value, emptiedClass);
+  return lost === undefined ? undefined : refusal(lost);
 }
 
 /** @throws DataCloneError: `bytes` do not hold all of `value`; what `whyLost` throws */
@@ -62,16 +62,16 @@ export function checkKept(value: unknown, bytes: Uint8Array): void {
   if (why !== undefined) throw new DOMException(why, 'DataCloneError');
 }
 
-/** @throws DataCloneError: near the top of `value` is an object of which a clone is `{}` */
-export function checkCloned(value: unknown): void {
-  const lost = nearTop(value, lostInClone);
+/** @throws DataCloneError: an object of which a clone is `{}`, near the top of `value` or anywhere */
+export function checkCloned(value: unknown, isAnywhere = false): void {
+  const lost = isAnywhere ? firstIn(value, emptiedClass) : nearTop(value, emptiedClass);
   if (lost !== undefined) throw new DOMException(refusal(lost), 'DataCloneError');
 }
 
 /** As structuredClone. @throws what `checkCloned` throws */
-export function cloneChecked<T>(value: T): T {
+export function cloneChecked<T>(value: T, isAnywhere = false): T {
   const copy = structuredClone(value);
-  checkCloned(value);
+  checkCloned(value, isAnywhere);
   return copy;
 }
 
@@ -91,11 +91,10 @@ const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
 /** The class of an object that is lost. */
 type Lost = (value: object) => string | undefined;
 
-const lostInClone: Lost = (value) => (isEmptied(value) ? value.constructor.name : undefined);
-const lostInBytes: Lost = (value) =>
-  value instanceof DOMException ? 'DOMException' : (moduleOf(value) ?? lostInClone(value));
-const moduleOf: Lost = (value) =>
-  Module !== undefined && value instanceof Module ? 'Module' : undefined;
+const lostInBytes: Lost = (value) => {
+  if (value instanceof DOMException) return 'DOMException';
+  return Module !== undefined && value instanceof Module ? 'Module' : emptiedClass(value);
+};
 
 /** What `lost` says of the first MOST_VALUES of a value. No getter of an object is called. */
 function nearTop(root: unknown, lost: Lost): string | undefined {
@@ -116,7 +115,7 @@ function nearTop(root: unknown, lost: Lost): string | undefined {
         const item: unknown = value[at];
         if (isObject(item)) met.push(item);
       }
-    } else if (isPlain) {
+    } else if (isPlain || kindOf(value) === 'object') {
       for (const key in value) {
         const item = ownData(value, key);
         if (isObject(item)) met.push(item);
@@ -132,51 +131,57 @@ function nearTop(root: unknown, lost: Lost): string | undefined {
   return undefined;
 }
 
-function firstIn(whole: unknown, is: (value: object) => boolean): object | undefined {
+/** What `lost` says of the first of all values for which it knows a class. */
+function firstIn(whole: unknown, lost: Lost): string | undefined {
   const met = new Set<unknown>([whole]); // gives the values that are added meanwhile, too
   for (const value of met) {
     if (!isObject(value)) continue;
-    if (is(value)) return value;
+    const name = lost(value);
+    if (name !== undefined) return name;
     for (const part of partsOf(value)) if (isObject(part.value)) met.add(part.value);
   }
   return undefined;
 }
 
-/** Whether structuredClone makes an empty plain object of an object of the platform. */
-function isEmptied(value: object): boolean {
-  if (kindOf(value) !== 'object' || Object.keys(value).length > 0 || !isOfPlatform(value)) {
-    return false;
-  }
+/** By prototype: the name of the class, if Node has written it in JavaScript. */
+const platformClasses = new WeakMap<object, string>();
+
+/** The class of an object of the platform of which structuredClone makes an empty plain object. */
+function emptiedClass(value: object): string | undefined {
+  const prototype: object | null = isProxy(value) ? null : Object.getPrototypeOf(value);
+  if (prototype === null || isPlainPrototype(prototype) || isProxy(prototype)) return undefined;
+  const name = platformClasses.get(prototype) ?? platformClassOf(prototype);
+  platformClasses.set(prototype, name);
+  if (name === NONE || Object.keys(value).length > 0) return undefined;
   const copy = attempt(() => structuredClone(value)); // fails for what is refused, or has to be moved
-  return copy !== undefined && Object.getPrototypeOf(copy) === Object.prototype;
+  return copy !== undefined && isPlainPrototype(Object.getPrototypeOf(copy)) ? name : undefined;
 }
 
-/** Whether one of the classes of an object is a global of Node, and none that a program has assigned. */
-function isOfPlatform(value: object): boolean {
-  let prototype: object | null = Object.getPrototypeOf(value);
-  while (prototype !== null && prototype !== Object.prototype) {
-    const Class = ownData(prototype, 'constructor');
-    if (typeof Class === 'function') {
-      const isGlobal =
-        Object.getOwnPropertyDescriptor(globalThis, Class.name)?.enumerable === false;
-      if (isGlobal && Reflect.get(globalThis, Class.name) === Class) return !isOfLanguage(Class);
-    }
-    prototype = Object.getPrototypeOf(prototype);
-  }
-  return false;
+const NONE = '';
+
+/**
+ * The name of a class that is a global, which no program has assigned, and none of the language: V8
+ * knows those, and what only inherits from an ArrayBuffer, say, is a plain object. NONE for another.
+ */
+function platformClassOf(prototype: object): string {
+  const Class = ownData(prototype, 'constructor');
+  if (typeof Class !== 'function' || isProxy(Class)) return NONE;
+  const name = ownData(Class, 'name');
+  if (typeof name !== 'string') return NONE;
+  if (Object.getOwnPropertyDescriptor(globalThis, name)?.enumerable !== false) return NONE;
+  const isOfLanguage = Function.prototype.toString.call(Class).endsWith('{ [native code] }');
+  return Reflect.get(globalThis, name) === Class && !isOfLanguage ? name : NONE;
 }
 
-/** V8 knows the objects of the language: what only inherits from ArrayBuffer, say, is a plain object. */
-const isOfLanguage = (Class: Function): boolean =>
-  Function.prototype.toString.call(Class).endsWith('{ [native code] }');
+/** The prototype of a plain object. It may be that of another realm, as under Jest. */
+const isPlainPrototype = (prototype: object): boolean => Object.getPrototypeOf(prototype) === null;
 
-/** Whether an object that structuredClone has made is of a class that V8 does not know. */
-function isHostObject(value: object): boolean {
-  if (value instanceof DOMException) return true;
+/** The class of an object that structuredClone has made, if V8 does not know it. */
+function hostClass(value: object): string | undefined {
+  if (value instanceof DOMException) return 'DOMException';
   const prototype: object | null = Object.getPrototypeOf(value);
-  // The prototype of a plain object. It may be that of another realm, as under Jest.
-  if (prototype === null || Object.getPrototypeOf(prototype) === null) return false;
-  return kindOf(value) === 'object';
+  if (prototype === null || isPlainPrototype(prototype)) return undefined;
+  return kindOf(value) === 'object' ? value.constructor.name : undefined;
 }
 
 // The errors for values that a serializer refuses: they name the part for which it does.

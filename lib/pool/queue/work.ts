@@ -116,8 +116,9 @@ export function makeWork(
     own === undefined ? values : values.map((each, at) => (own.has(at) ? undefined : each));
   const perWorker = own && [...own].flat();
   const holds = own && values.filter((_, at) => own.has(at));
+  let moved: readonly Movable[] = NOTHING;
   try {
-    const moved = transferListOf(args);
+    moved = transferListOf(args);
     if (moved.length === 0) {
       if (special === undefined) {
         const { args: packed, bytes } = copyArguments(args, sharesMemory);
@@ -132,7 +133,9 @@ export function makeWork(
     const take = (): TakenArguments => taken(name, kept, moved, copying);
     return newWork(name, kept, bytesOf(moved), perWorker, false, moved, take, holds);
   } catch (error) {
-    throw refused(error, name, args, copying, sharesMemory ? cloneChecked : packValue);
+    // The search for the refused part copies values, but for what can only be moved.
+    const search = moved.length > 0 ? checkCloned : cloneChecked;
+    throw refused(error, name, args, copying, sharesMemory ? search : packValue);
   }
 }
 
@@ -214,7 +217,7 @@ function copyArguments(args: readonly unknown[], sharesMemory: boolean): CopiedA
   if (bare.length < args.length) {
     const head = packed.subarray(0, bytes - bytesOfBare(bare));
     if (!sharesMemory) checkKept(others, head);
-    else if (mayBeLost(others, head)) return { args: cloneChecked(args), bytes };
+    else if (mayBeLost(others, head)) return { args: cloneChecked(args, true), bytes };
   }
   return { args: sharesMemory ? packed.buffer : packed, bytes };
 }
