@@ -6,7 +6,7 @@
 import { addAbortListener, reasonOfAbort, removeAbortListener } from './abort.ts';
 
 // Kept from when this module was loaded: fake timers that a test installs later do not affect the
-// clock, no turn of the event loop and no RealTimer. (Limits of the user are a Timer's.)
+// clock, no turn of the event loop and no RealTimer. (A Timer follows them.)
 const { hrtime } = process;
 export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmediate;
 export const clearImmediate: typeof globalThis.clearImmediate = globalThis.clearImmediate;
@@ -93,7 +93,8 @@ export class Timer {
     if (ms === Number.POSITIVE_INFINITY) return;
     const at = clock.now() + ms;
     const arm = (left: number): void => {
-      this.#timeout = clock.setTimeout(
+      const { setTimeout } = clock; // not as its method: that of a browser's window refuses
+      this.#timeout = setTimeout(
         () => {
           const rest = at - clock.now();
           if (rest > 0) arm(rest);
@@ -107,7 +108,8 @@ export class Timer {
   }
 
   clear(): void {
-    this.#clock.clearTimeout(this.#timeout);
+    const { clearTimeout } = this.#clock;
+    clearTimeout(this.#timeout);
   }
 
   /** From now on it does not keep the event loop alive. */

@@ -30,7 +30,7 @@
  */
 
 import { messageOf } from '../../base/thrown-value.ts';
-import { RealTimer, Timer, turn } from '../../base/timer.ts';
+import { now, RealTimer, Timer, turn } from '../../base/timer.ts';
 import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { type Movable, toThread } from '../../values/to-thread.ts';
@@ -70,6 +70,8 @@ function noAnswer({ job, index }: WorkerName, graceMs: number, last?: string): E
 type SentToWorker = Sent & {
   /** The index of its claim. */
   readonly claim: number;
+  /** When it was sent, by the clock that no fake timers change (`now`). */
+  readonly since: number;
   /** How long its function may run, and how long that may go on when it was cancelled. */
   limit?: Timer;
   grace?: RealTimer;
@@ -198,7 +200,7 @@ export class LiveWorker implements Taker {
     }
     const claim = this.#freeClaims.pop() ?? 0;
     Atomics.store(words, claim, call.id);
-    this.#sent.add({ call, claim, expectedUs, sentAt: Date.now() });
+    this.#sent.add({ call, claim, expectedUs, sentAt: Date.now(), since: now() });
     const isMoved = transfer.length > 0 && isShared;
     if (isMoved) call.move();
     const { id, attempts, context, runTimeoutMs } = call;
@@ -255,7 +257,7 @@ export class LiveWorker implements Taker {
       this.#late = undefined;
       const oldest = this.#withFate('sent');
       if (oldest === undefined || this.#grace !== undefined || this.#isAtWork) return;
-      if (Date.now() < oldest.sentAt + oldest.call.patienceMs) return this.watch();
+      if (now() < oldest.since + oldest.call.patienceMs) return this.watch();
       this.#ask();
       this.#sent.allowLonger();
       this.giveBack();

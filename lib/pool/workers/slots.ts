@@ -256,7 +256,7 @@ class Availability {
   readonly #afterMs: number;
   readonly #onUnavailable: () => void;
   /** From the first start that has failed while no worker was ready, until one is. */
-  #failing: { cause: Error; readonly timer: Timer } | undefined;
+  #failing: { cause: Error; readonly timer: RealTimer } | undefined;
   #error: UnavailableError | undefined;
 
   constructor(afterMs: number, onUnavailable: () => void) {
@@ -280,7 +280,7 @@ class Availability {
     if (this.#error !== undefined) this.#error = this.#because(cause);
     else if (this.#failing !== undefined) this.#failing.cause = cause;
     else {
-      const timer = new Timer(this.#afterMs, () => {
+      const timer = new RealTimer(this.#afterMs, () => {
         this.#error = this.#because(failing.cause);
         this.#onUnavailable();
       }).unref();

@@ -46,6 +46,17 @@ it('an hour of theirs ends no worker that is late for some milliseconds', async 
   expect(pool.workers).toMatchObject([{ restarts: 0 }]);
 });
 
+it('a worker that does not answer is replaced though their Date stands still', {
+  tags: 'long',
+}, async () => {
+  const pool = await start();
+  const word = new Int32Array(new SharedArrayBuffer(4));
+  await pool.run('block', [word]);
+  await Atomics.waitAsync(word, 0, 0).value;
+  expect(await pool.run('add', [1, 2])).toBe(3);
+  expect(pool.workers).toMatchObject([{ restarts: 1 }]);
+});
+
 it('a worker that has died is replaced though no time of theirs passes', async () => {
   const pool = await start();
   await errorOf(pool.run('die', [], { retries: 0 }));
