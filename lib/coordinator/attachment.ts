@@ -55,7 +55,7 @@ export type BusyWorker = {
   threadId: number | undefined;
 };
 
-/** For `explain()`: a worker that this thread has started, or what brings calls to workers elsewhere. */
+/** For `explain()`: a worker that this thread has started, or a pool that brings calls to workers. */
 export type ShownWorker = {
   /** The worker, and what it runs. */
   describe?(): string | string[];
@@ -122,7 +122,7 @@ export class Attachment {
     return this.#links;
   }
 
-  /** The cluster workers that this thread has started. */
+  /** The pools and cluster workers that this thread has started. */
   get workers(): Map<object, ShownWorker> {
     this.#workers ??= new Map();
     return this.#workers;

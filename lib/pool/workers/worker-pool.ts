@@ -183,8 +183,11 @@ export class WorkerPool implements Engine {
     return 'workers of this machine have no resources; `allstop worker --resources` gives them';
   }
 
-  whyBlocked(): string | undefined {
-    return this.capacity === 0 ? 'no worker is ready' : undefined;
+  whyBlocked(placement: Placement | undefined): string | undefined {
+    const ready = this.#slots.all.filter(({ isReady }) => isReady);
+    if (ready.length === 0) return 'no worker is ready';
+    const fits = placement === undefined || ready.some(({ index }) => placement.fits(index, {}));
+    return fits ? undefined : `${placement.text} is not ready`;
   }
 
   report(): ReadinessReport {
