@@ -9,7 +9,7 @@ import { ClusterCoordinator, LocalStrategy } from '../../dist/cluster/index.js';
 import { messages } from './count-messages.mjs';
 
 const WAVE = 1_000;
-const WARM_UP = 300; // calls, until V8 has compiled what runs
+const WARM_UP = 3_000; // calls, until V8 has compiled what runs
 const [waves, trips] = process.argv.slice(2).map(Number);
 const module = new URL('../cluster-tasks.mjs', import.meta.url);
 const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
