@@ -1,7 +1,7 @@
 // Uses the packed tarball in a project of its own, on every runtime and platform that can run on
 // this machine:
 //   npm run test:matrix                        everything
-//   npm run test:matrix -- --quick             what .ci/run runs
+//   npm run test:matrix -- --quick             three runtimes and musl, and the stories that tell most
 //   npm run test:matrix -- --only "Node 2"     only runtimes whose name or target contains this
 //   npm run test:matrix -- --write             everything, and rewrites docs/platforms.md
 //   npm run test:matrix -- --tarball FILE      uses this tarball instead of packing the repository

@@ -50,7 +50,7 @@ const NODES = { 20: '20.20.2', 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' };
  * A runtime is started as `[...prefix, program, ...flags, script, ...arguments]` with the
  * environment `env`; `prefix` starts the emulator, if there is one. The runtime needs `programs`,
  * which are in the Debian packages `packages`. A failure of a `required` runtime fails the matrix.
- * `quick` runtimes are part of --quick, which .ci/run uses.
+ * `quick` runtimes are part of --quick.
  */
 function node(major, target, { alias, platform, prefix = [], ...more }) {
   const program = platform.startsWith('win') ? 'node.exe' : 'node';
