@@ -174,7 +174,11 @@ export class WorkerPool implements Engine {
   }
 
   get capacity(): number {
-    return this.#slots.all.filter(({ isReady }) => isReady).length * this.#concurrency;
+    return this.#ready.length * this.#concurrency;
+  }
+
+  get #ready(): WorkerSlot[] {
+    return this.#slots.all.filter(({ isReady }) => isReady);
   }
 
   whyNowhere({ worker, resources }: Placement): string | undefined {
@@ -184,7 +188,7 @@ export class WorkerPool implements Engine {
   }
 
   whyBlocked(placement: Placement | undefined): string | undefined {
-    const ready = this.#slots.all.filter(({ isReady }) => isReady);
+    const ready = this.#ready;
     if (ready.length === 0) return 'no worker is ready';
     const fits = placement === undefined || ready.some(({ index }) => placement.fits(index, {}));
     return fits ? undefined : `${placement.text} is not ready`;

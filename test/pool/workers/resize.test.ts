@@ -182,6 +182,21 @@ describeIsolations('resize, of workers as', (isolation) => {
     }
   });
 
+  it('adds a worker for which a call waits, as explain() says', async () => {
+    await using cluster = start(1, { setup: 'heldSetup' });
+    (await visits.next('setup 0')).pass();
+    await cluster.ready();
+    const resized = cluster.resize(2);
+    const setup = await visits.next('setup 1');
+    const ran = cluster.run('where', [], { worker: 1 });
+    expect(cluster.coordinator.explain().work).toEqual([
+      expect.stringMatching(/^1 call waits, 'where' for .*: worker 1 is not ready$/),
+    ]);
+    setup.pass();
+    await resized;
+    expect(await ran).toMatchObject({ worker: 1 });
+  });
+
   it('during a drain is done', async () => {
     const cluster = start(1);
     await cluster.ready();
