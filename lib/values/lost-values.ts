@@ -143,21 +143,23 @@ function firstIn(whole: unknown, lost: Lost): string | undefined {
   return undefined;
 }
 
-/** By prototype: the name of the class, if Node has written it in JavaScript. */
+const NONE = '';
+/** By prototype: what `platformClassOf` says of it. */
 const platformClasses = new WeakMap<object, string>();
 
 /** The class of an object of the platform of which structuredClone makes an empty plain object. */
 function emptiedClass(value: object): string | undefined {
   const prototype: object | null = isProxy(value) ? null : Object.getPrototypeOf(value);
   if (prototype === null || isPlainPrototype(prototype) || isProxy(prototype)) return undefined;
-  const name = platformClasses.get(prototype) ?? platformClassOf(prototype);
-  platformClasses.set(prototype, name);
+  let name = platformClasses.get(prototype);
+  if (name === undefined) {
+    name = platformClassOf(prototype);
+    platformClasses.set(prototype, name);
+  }
   if (name === NONE || Object.keys(value).length > 0) return undefined;
   const copy = attempt(() => structuredClone(value)); // fails for what is refused, or has to be moved
   return copy !== undefined && isPlainPrototype(Object.getPrototypeOf(copy)) ? name : undefined;
 }
-
-const NONE = '';
 
 /**
  * The name of a class that is a global, which no program has assigned, and none of the language: V8

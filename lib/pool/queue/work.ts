@@ -133,7 +133,7 @@ export function makeWork(
     const take = (): TakenArguments => taken(name, kept, moved, copying);
     return newWork(name, kept, bytesOf(moved), perWorker, false, moved, take, holds);
   } catch (error) {
-    // The search for the refused part copies values, but for what can only be moved.
+    // To copy what can only be moved would name the wrong part.
     const search = moved.length > 0 ? checkCloned : cloneChecked;
     throw refused(error, name, args, copying, sharesMemory ? search : packValue);
   }
@@ -158,7 +158,7 @@ function taken(
   } catch (error) {
     // The search for the refused part copies values: of what can be moved only buffers can be copied.
     if (moved.every((each) => each instanceof ArrayBuffer))
-      throw refused(error, name, args, copying, cloneChecked);
+      throw refused(error, name, args, copying, structuredClone);
     const why = whyUncloneable(error);
     throw why === undefined ? error : new InvalidArgumentError(why);
   }

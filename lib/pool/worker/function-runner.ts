@@ -10,7 +10,7 @@ import { FailedPreconditionError } from '../../errors/errors.ts';
 import { binding } from '../../native/native.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { runAttempt } from '../../telemetry/spans.ts';
-import { checkCloned, cloneChecked, refusedValue } from '../../values/lost-values.ts';
+import { checkCloned, refusedValue } from '../../values/lost-values.ts';
 import {
   type Movable,
   receivedArguments,
@@ -209,7 +209,7 @@ class ResultsOutbox {
     try {
       this.#post({ kind: 'allstop:results', results: [result] }, transferListOf([value]));
     } catch (error) {
-      const record = encode(refusedResult(error, value, cloneChecked)).bytes;
+      const record = encode(refusedResult(error, value, structuredClone)).bytes;
       this.#post({ kind: 'allstop:results', results: [[id, STATE.failed, record, us]] });
     }
   }
@@ -631,7 +631,7 @@ export class FunctionRunner {
     try {
       checkCloned(value);
     } catch (error) {
-      throw refusedResult(error, value, cloneChecked);
+      throw refusedResult(error, value, checkCloned);
     }
     return value;
   }

@@ -39,6 +39,14 @@ describeKinds(
   (kind) => {
     const { start } = useClusters(kind);
 
+    const refusesProgress = (name: string): void =>
+      it('is refused as progress', async () => {
+        expect(await errorOf(start().run('reportNodeValue', [name]))).toMatchObject({
+          name: 'DataCloneError',
+          message: expect.stringContaining('value.list[1]'),
+        });
+      });
+
     describe.each(nodeValues)('%s', (name, className, value) => {
       const given = { list: [{}, value] };
 
@@ -82,12 +90,7 @@ describeKinds(
         });
       });
 
-      it('is refused as progress', async () => {
-        expect(await errorOf(start().run('reportNodeValue', [name]))).toMatchObject({
-          name: 'DataCloneError',
-          message: expect.stringContaining('value.list[1]'),
-        });
-      });
+      refusesProgress(name);
     });
 
     describe.each(emptied)('%s, of which a clone would be an empty object', (name, value) => {
@@ -114,12 +117,7 @@ describeKinds(
         });
       });
 
-      it('is refused as progress', async () => {
-        expect(await errorOf(start().run('reportNodeValue', [name]))).toMatchObject({
-          name: 'DataCloneError',
-          message: expect.stringContaining('value.list[1]'),
-        });
-      });
+      refusesProgress(name);
     });
 
     it('an instance of a class of the program is copied as a plain object', async () => {
@@ -133,7 +131,7 @@ describeKinds(
       expect(got).toEqual([{}, [{ hidden: 1 }, {}, { constructor: null, list: [{}] }]]);
     });
 
-    it('a value that contains itself, and is refused, is', async () => {
+    it('a value that contains itself and what is refused is refused', async () => {
       const error = await errorOf(start().run('globalObject'));
       expect(error.name).toBe('DataCloneError');
     });
