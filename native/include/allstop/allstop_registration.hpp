@@ -110,8 +110,8 @@ class Registration {
 ///   }).Detach();
 /// @endcode
 ///
-/// A call that a worker's end cuts in the middle of its JavaScript is lost if it throws: a call on
-/// bare Node-API has to look at what Node-API returns.
+/// A call that a worker's end cuts in the middle of its JavaScript counts as lost only if it
+/// throws: a call on bare Node-API has to look at what Node-API returns.
 ///
 /// A copy is of the same registration. Each thread may have its own, and the calls may be made, run
 /// and destroyed on any thread. To post a call again that was refused (kFull), keep it.
