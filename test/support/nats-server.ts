@@ -1,6 +1,7 @@
 /** A nats-server on the loopback, which a test may stop, kill and wipe. */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -12,12 +13,18 @@ import { fileURLToPath } from 'node:url';
 const script = fileURLToPath(new URL('../../scripts/nats-server.sh', import.meta.url));
 let binary: string | undefined;
 
+/** Below the ports that systems give to outgoing connections, so that none takes it meanwhile. */
+const PORTS = [10_000, 32_000] as const;
+
 /** A port that is free at the moment. */
 export async function freePort(): Promise<number> {
   const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
+  const port = randomInt(...PORTS);
+  const isFree = await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => resolve(true));
+  });
+  if (!isFree) return freePort();
   server.close();
   await once(server, 'close');
   return port;
