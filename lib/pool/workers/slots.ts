@@ -68,6 +68,10 @@ export class Slots {
     return this.#all;
   }
 
+  get ready(): WorkerSlot[] {
+    return this.#all.filter(({ isReady }) => isReady);
+  }
+
   has(slot: WorkerSlot): boolean {
     return this.#all.includes(slot);
   }

@@ -174,11 +174,7 @@ export class WorkerPool implements Engine {
   }
 
   get capacity(): number {
-    return this.#ready.length * this.#concurrency;
-  }
-
-  get #ready(): WorkerSlot[] {
-    return this.#slots.all.filter(({ isReady }) => isReady);
+    return this.#slots.ready.length * this.#concurrency;
   }
 
   whyNowhere({ worker, resources }: Placement): string | undefined {
@@ -188,7 +184,7 @@ export class WorkerPool implements Engine {
   }
 
   whyBlocked(placement: Placement | undefined): string | undefined {
-    const ready = this.#ready;
+    const { ready } = this.#slots;
     if (ready.length === 0) return 'no worker is ready';
     const fits = placement === undefined || ready.some(({ index }) => placement.fits(index, {}));
     return fits ? undefined : `${placement.text} is not ready`;
