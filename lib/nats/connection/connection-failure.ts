@@ -43,6 +43,18 @@ const RULES: readonly Rule[] = [
     remedy: 'npm install @nats-io/transport-node @nats-io/jetstream @nats-io/kv',
   },
   {
+    rung: 'auth',
+    is: says(/^ConnectOptionError:/),
+    cause: 'the function `connect` of the options has failed',
+    remedy: 'see why that function fails: no server was asked',
+  },
+  {
+    rung: 'auth',
+    is: says(/: ALLSTOP_NATS_\w+ cannot be read/),
+    cause: 'the credentials are missing',
+    remedy: 'see that the file is there, and that this user may read it',
+  },
+  {
     rung: 'dns',
     is: hasCode('ENOTFOUND', 'EAI_AGAIN'),
     cause: 'the name of the server is unknown (DNS)',

@@ -94,7 +94,12 @@ export async function clientOptions(
   const late = (): never => {
     throw new Error(`options.connect has not answered for ${ANSWER_MS} ms`);
   };
-  const given = await within(ANSWER_MS, asked(), late, signal);
+  const given = await within(ANSWER_MS, asked(), late, signal).catch((cause: unknown) => {
+    // What it has asked is no NATS server: its own error would be taken for one of the servers.
+    const found = new Error(messageOf(cause), { cause });
+    found.name = 'ConnectOptionError';
+    throw found;
+  });
   return {
     ...SETTINGS,
     inboxPrefix,

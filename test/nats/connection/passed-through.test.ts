@@ -1,12 +1,13 @@
 /** Options of the official client, secrets that are renewed, and addresses that servers advertise. */
 // @module-tag nats
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { usernamePasswordAuthenticator } from '@nats-io/transport-node';
+import { UnavailableError } from 'allstop';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { NatsResults } from 'allstop/nats';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -27,13 +28,17 @@ describe('a secret that was changed', () => {
     let calls = 0;
     const connect = async () => {
       calls += 1;
-      if (calls === 1) throw new Error('the vault is asleep');
+      // Not the error of a server, and not allstop's own word that all is over.
+      const code = 'ECONNREFUSED';
+      if (calls === 1) throw Object.assign(new UnavailableError('the vault is asleep'), { code });
       return { authenticator: usernamePasswordAuthenticator('app', pass) };
     };
     const cluster = scene.coordinator({ connect, minWorkers: 0 });
     await untilReport(
       cluster,
-      ({ engine }) => engine.cause?.includes('the vault is asleep') === true,
+      ({ engine: { cause = '', remedy } }) =>
+        /^the function `connect` .*the vault is asleep/.test(cause) &&
+        remedy === 'see why that function fails: no server was asked',
     );
     await cluster.ready();
     scene.server.reconfigure(withPassword('b2'));
@@ -55,8 +60,16 @@ describe('a secret that was changed', () => {
     const worker = scene.spawn({ env });
     await works(cluster);
     const down = worker.next('disconnected');
+    rmSync(file);
     scene.server.reconfigure(withPassword('b2'));
     await down;
+    await expect
+      .poll(() => worker.events.at(-1), { timeout: 30_000 })
+      .toMatchObject({
+        event: 'disconnected',
+        cause: expect.stringMatching(/ALLSTOP_NATS_PASS_FILE cannot be read: ENOENT/),
+        remedy: 'see that the file is there, and that this user may read it',
+      });
     pass = 'b2';
     const up = worker.next('connected');
     writeFileSync(file, 'b2\n');
