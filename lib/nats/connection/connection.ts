@@ -201,11 +201,13 @@ export class Connection {
       return;
     }
     while (!this.#isClosed) {
-      const servers = [...shuffled(this.#options.servers), ...this.#learned.splice(0, 1)];
+      const { servers } = this.#options;
+      const learned = this.#learned.splice(0, 1);
       try {
-        this.#nats = await this.#connect(client, servers);
+        this.#nats = await this.#connect(client, [...shuffled(servers), ...learned]);
       } catch (cause) {
-        if (!this.#isClosed) this.#listener.onDown(cause, servers.join(', '));
+        // Not in the order of the attempt: to operators the same failure has the same words.
+        if (!this.#isClosed) this.#listener.onDown(cause, [...servers, ...learned].join(', '));
         await this.#delay();
         this.#failures += 1;
         continue;

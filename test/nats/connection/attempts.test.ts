@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
+import { NatsWorker } from '../../support/nats-worker.ts';
 
 const tasks = new URL('../../fixtures/cluster-tasks.mjs', import.meta.url);
 
@@ -51,4 +52,20 @@ it('but a `connect` that does not answer delays no close()', async () => {
   );
   await isAsked;
   await cluster.close();
+});
+
+it('to several servers, in any order, are told once', async () => {
+  const others = [createServer(), createServer()];
+  onTestFinished(() => others.forEach((other) => void other.close()));
+  for (const other of others) {
+    other.on('connection', (socket) => void server.emit('connection', socket));
+    await once(other.listen(0, '127.0.0.1'), 'listening');
+  }
+  const servers = [server, ...others].map(
+    (each) => `127.0.0.1:${(each.address() as AddressInfo).port}`,
+  );
+  const worker = new NatsWorker({ module: tasks, servers: servers.join(), cluster: 'attempts' });
+  while (accepted.length < 20) await once(server, 'accepted'); // four for each attempt
+  await worker.kill();
+  expect(worker.events).toMatchObject([{ event: 'disconnected' }]);
 });
