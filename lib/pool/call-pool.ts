@@ -97,12 +97,16 @@ export interface PoolExtension<E> {
   close(): void;
 }
 
-/** For `explain()`: what waits and what fails. */
-function linesOf({ waiting, oldest, blocked, failures }: QueuedWork): string[] {
+/** For `explain()`: what waits and what fails; or why the pool itself has failed. */
+function linesOf(
+  { waiting, oldest, blocked, failures }: QueuedWork,
+  error: Error | undefined,
+): string[] {
   const failed = failures.map(
     ({ name, count, last }) =>
       `'${name}' has failed ${count === 1 ? 'once' : `${count} times`} in the last minutes. The last: ${last}`,
   );
+  if (error !== undefined) failed.unshift(`every call is refused: ${error.message}`);
   if (oldest === undefined) return failed;
   const why = blocked === undefined ? '' : `: ${blocked}`;
   const line = `${counted(waiting, 'call')} ${waiting === 1 ? 'waits' : 'wait'}, '${oldest.name}' for ${duration(oldest.ms)}${why}`;
@@ -211,7 +215,9 @@ export class PoolCore {
     this.#engine = strategy.connect(this.rules);
     this.#extension?.connected(this.#engine);
     used.add(strategy);
-    attachmentOf(coordinator).workers.set(this, { work: () => linesOf(this.rules.work()) });
+    attachmentOf(coordinator).workers.set(this, {
+      work: () => linesOf(this.rules.work(), this.end?.why?.error),
+    });
     const stop = (): void => this.#stop(); // now, if the signal has aborted already
     if (coordinator.shouldStop()) stop();
     else coordinator.signal.addEventListener('abort', stop);

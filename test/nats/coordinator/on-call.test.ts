@@ -85,6 +85,14 @@ it('calls that no worker can take are a problem; a line and failures are none', 
   ]);
 });
 
+it('a cluster that has failed says so, and why', async () => {
+  const older = await scene.start(1);
+  await scene.coordinator().ready();
+  await expect
+    .poll(() => older.coordinator.explain().work, { timeout: 30_000 })
+    .toEqual([expect.stringMatching(/^every call is refused: A newer run has taken over/)]);
+});
+
 it('what fails again and again is told before it is given up', { timeout: 120_000 }, async () => {
   const cluster = await scene.start(2, {}, { lostAfterMs: 1_000 });
   const gaveUp = new AbortController();
