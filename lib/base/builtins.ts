@@ -9,6 +9,7 @@ type Builtins = {
   'node:inspector': typeof import('node:inspector');
   'node:os': typeof import('node:os');
   'node:v8': typeof import('node:v8');
+  'node:vm': typeof import('node:vm');
   'node:worker_threads': typeof import('node:worker_threads');
 };
 

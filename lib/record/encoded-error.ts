@@ -5,6 +5,7 @@
  * native code reads; the field kJavaScript holds the rest (error-graph.ts).
  */
 
+import { builtin } from '../base/builtins.ts';
 import {
   attempt,
   chainOf,
@@ -19,7 +20,7 @@ import {
   textOf,
 } from '../base/thrown-value.ts';
 import { errorClasses, NativeError } from '../errors/errors.ts';
-import { onFirstUse } from '../native/native.ts';
+import { binding, onFirstUse } from '../native/native.ts';
 import { builtinClasses, makeError, pack, unpack } from './error-graph.ts';
 import { type Carried, carry, echoes, known, remember } from './error-identity.ts';
 
@@ -251,9 +252,20 @@ function encodeForAddon(error: unknown): Uint8Array {
   ]);
 }
 
+/**
+ * That of addons, whose functions are made there: a test runner may have evaluated this code in
+ * another context (`node:vm`).
+ */
+const mainGlobal = (): typeof globalThis =>
+  Object.getPrototypeOf(binding().nextIdentity) === Function.prototype
+    ? globalThis
+    : builtin('node:vm').runInThisContext('globalThis');
+
 onFirstUse.push(() => {
-  if (Object.hasOwn(globalThis, ENCODE_ERROR)) return; // another copy of this code was here first
-  Object.defineProperty(globalThis, ENCODE_ERROR, {
+  const main = mainGlobal();
+  // Another copy of this code was here first. One of another context may have ended with its tests.
+  if (Reflect.get(main, ENCODE_ERROR) instanceof main.Function) return;
+  Object.defineProperty(main, ENCODE_ERROR, {
     value: encodeForAddon,
     configurable: true,
   });

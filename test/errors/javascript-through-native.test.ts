@@ -99,6 +99,15 @@ it('is the cause of the exception in which C++ has nested it', async () => {
   expect(thrower.causesOf(coord)).toEqual(['cannot read', 'sector 7']);
 });
 
+it('is itself also in a context of its own, where Jest runs each test file', async () => {
+  const worker = new Worker(new URL('../fixtures/contexts-worker.mjs', import.meta.url), {
+    execArgv: ['--experimental-vm-modules', '--no-warnings'],
+    workerData: { path, allstop: new URL('../../dist/index.js', import.meta.url).href },
+  });
+  expect(await once(worker, 'message')).toEqual([[true, true]]);
+  await once(worker, 'exit');
+});
+
 it('keeps its causes when C++ passes it on', () => {
   const one = new Coordinator();
   const other = new Coordinator();
