@@ -51,7 +51,20 @@ const scenarios = {
     addon.joins(coord);
     coord.requestStop(new TypeError('disk gone'));
     await until(() => addon.calls() === 1);
-    assert.equal(addon.seen(), 'ERR_ALLSTOP_STOPPED_BY_ERROR');
+    assert.equal(addon.seen(), 'ERR_ALLSTOP_STOPPED_BY_ERROR: TypeError: disk gone');
+  },
+
+  async 'the error of a hook beside a stop without one is why a join fails'() {
+    const addon = loadAddon();
+    const coord = new Coordinator();
+    coord.onStop(() => {
+      throw new RangeError('not flushed');
+    });
+    addon.wait(coord);
+    addon.joins(coord);
+    coord.requestStop();
+    await until(() => addon.calls() === 1);
+    assert.equal(addon.seen(), 'ERR_ALLSTOP_STOPPED_BY_ERROR: RangeError: not flushed');
   },
 
   async 'a join waits for registered work of another thread'() {

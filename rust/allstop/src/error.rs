@@ -109,12 +109,22 @@ impl Error {
 
     pub(crate) fn of_stop(coord: &Coordinator) -> Option<Self> {
         let table = coord.table();
+        let handle = coord.as_raw();
         let mut record = ptr::null_mut();
-        // SAFETY: coord owns a reference; the record is released below, after its strings are read.
+        // SAFETY: coord owns a reference; `has` says whether the table has the function; the record
+        // is released below, after its strings are read.
         unsafe {
-            (table.stop_record)(coord.as_raw().state, &mut record);
+            (table.stop_record)(handle.state, &mut record);
             if record.is_null() {
                 return None;
+            }
+            let mut first = ptr::null_mut();
+            if sys::has(handle.table, sys::offset_in_table!(first_error)) {
+                (table.first_error)(handle.state, &mut first);
+            }
+            if !first.is_null() {
+                (table.record_release)(record);
+                record = first;
             }
             let mut info = std::mem::zeroed::<sys::allstop_record_info>();
             info.size = std::mem::size_of::<sys::allstop_record_info>() as u32;

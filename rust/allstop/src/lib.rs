@@ -155,7 +155,7 @@ impl Coordinator {
         Some(Self { handle })
     }
 
-    /// The error of the stop, if it has one.
+    /// The error of the stop, else the one that was reported beside it, as that of a hook.
     pub fn stop_error(&self) -> Option<Error> {
         Error::of_stop(self)
     }

@@ -163,7 +163,9 @@ fn child(coord: Coordinator) {
 fn joins(coord: Coordinator) {
     thread::spawn(move || {
         let status = coord.join(None).expect_err("the stop has an error");
-        *SEEN.lock().unwrap() = status.name().to_owned();
+        see(&coord);
+        let why = std::mem::take(&mut *SEEN.lock().unwrap());
+        *SEEN.lock().unwrap() = format!("{}: {why}", status.name());
         CALLS.fetch_add(1, Ordering::SeqCst);
     });
 }
