@@ -326,18 +326,19 @@ function hasBegun(socket: Socket, use: Http1): boolean {
 
 const announced = new WeakSet<ServerResponse>();
 
-/** The client learns that the connection takes no further request. */
+/**
+ * The client learns that the connection takes no further request. This sets no header: with one,
+ * `writeHead` merges the program's list of headers into it, and loses some, or refuses the list.
+ */
 function announceClose(response: ServerResponse): void {
-  if (response.headersSent || response.getHeader('connection') === 'close') return;
-  response.setHeader('connection', 'close');
+  if (response.headersSent || !response.shouldKeepAlive) return;
+  response.shouldKeepAlive = false;
   announced.add(response);
 }
 
 /** After an answer with `connection: close` none that follows is sent. */
 function takeBackClose(response: ServerResponse): void {
-  if (announced.delete(response) && !response.headersSent) {
-    response.setHeader('connection', 'keep-alive');
-  }
+  if (announced.delete(response) && !response.headersSent) response.shouldKeepAlive = true;
 }
 
 type Shared = { connections: Connections; users: Map<object, Coordinator> };

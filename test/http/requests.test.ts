@@ -220,6 +220,30 @@ describe('a server of HTTP/1', () => {
     await here.coord.join();
   });
 
+  it.each([
+    ['names and values', ['set-cookie', 'a', 'set-cookie', 'b']],
+    [
+      'pairs',
+      [
+        ['set-cookie', 'a'],
+        ['set-cookie', 'b'],
+      ],
+    ],
+  ])('sends all headers of an answer that gives them as a list of %s', async (_, headers) => {
+    const answer = gate();
+    const here = await scene((_request, response) => {
+      void answer.opened.then(() => response.writeHead(200, headers as string[]).end('foo'));
+    });
+    const client = new RawClient(here.port).get('/');
+    await nextRequest(here.server);
+    await stopped(here);
+    answer.open();
+    const received = await client.ended;
+    expect(received).toMatch(/^HTTP\/1.1 200 OK\r\nset-cookie: a\r\nset-cookie: b\r\n/);
+    expect(received).toContain('Connection: close\r\n');
+    await here.coord.join();
+  });
+
   it('answers a request whose head had come in part, and counts it', async () => {
     const here = await scene((_, response) => void response.end('foo'));
     const client = new RawClient(here.port);
@@ -227,7 +251,7 @@ describe('a server of HTTP/1', () => {
     await eventually(() => here.inFlight() === 1);
     await stopped(here);
     client.socket.write('TP/1.1\r\nhost: test\r\n\r\n');
-    expect(await client.ended).toMatch(/connection: close[^]*foo/);
+    expect(await client.ended).toMatch(/connection: close[^]*foo/i);
     await here.coord.join();
   });
 
@@ -239,7 +263,7 @@ describe('a server of HTTP/1', () => {
     await eventually(() => here.inFlight() === 1);
     await stopped(here);
     client.socket.write('TP/1.1\r\nhost: test\r\n\r\n');
-    expect(await client.ended).toMatch(/foo[^]*connection: close[^]*foo/);
+    expect(await client.ended).toMatch(/foo[^]*connection: close[^]*foo/i);
     await here.coord.join();
   });
 
@@ -254,7 +278,7 @@ describe('a server of HTTP/1', () => {
     expect(here.inFlight()).toBe(1);
     await stopped(here);
     client.socket.write('TP/1.1\r\nhost: test\r\n\r\n');
-    expect(await client.ended).toMatch(/foo[^]*connection: close[^]*foo/);
+    expect(await client.ended).toMatch(/foo[^]*connection: close[^]*foo/i);
     await here.coord.join();
   });
 
