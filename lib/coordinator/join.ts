@@ -46,7 +46,8 @@ export async function join(
   throwIfAborted(options.signal);
   refuseSelfJoin(attachment); // first: a refused call must register no thread
   for (const thread of threads) register(attachment, thread);
-  await joinRegistered(attachment, options, false);
+  const error = await joinRegistered(attachment, options, false);
+  if (error !== null) throw attachment.errors.give(error);
 }
 
 /** @throws SelfJoinError: a join that the caller called now would wait for the caller */
@@ -54,16 +55,23 @@ export function refuseSelfJoin(attachment: Attachment): void {
   if (attachment.native.wouldJoinItself(enclosingTasks(attachment))) throw selfJoin(attachment);
 }
 
-/** The join with which `run` and disposal end. */
-export const joinLast = (attachment: Attachment, ignoreLiveThreads: boolean): Promise<void> =>
-  joinRegistered(attachment, { ignoreLiveThreads }, true);
+/** The join with which `run` and disposal end. @returns the error that they throw, encoded */
+export const joinLast = (
+  attachment: Attachment,
+  ignoreLiveThreads: boolean,
+): Promise<Uint8Array | null> => joinRegistered(attachment, { ignoreLiveThreads }, true);
 
-/** `isLast`: without an error of the stop, the first later one is thrown. */
+/**
+ * `isLast`: without an error of the stop, the first later one counts.
+ *
+ * @returns the error that the caller throws, encoded: it is then that the program is given it
+ * @throws (rejects) StragglersError
+ */
 async function joinRegistered(
   attachment: Attachment,
   options: JoinOptions,
   isLast: boolean,
-): Promise<void> {
+): Promise<Uint8Array | null> {
   const { stopGracePeriodMs = attachment.native.stopGracePeriodMs, signal } = options;
   const { ignoreLiveThreads, stacks, warnSeenAfterMs } = options;
   const what = (): string => {
@@ -77,8 +85,7 @@ async function joinRegistered(
   if (warnSeenAfterMs !== undefined) warnOfSlowThreads(attachment, warnSeenAfterMs);
   const isQuiet = error !== null || ignoreLiveThreads === true;
   if (stragglers.length > 0 && isQuiet) warnOfStragglers(attachment, stragglers);
-  if (error !== null) throw attachment.errors.give(error);
-  if (stragglers.length === 0 || isQuiet) return;
+  if (stragglers.length === 0 || isQuiet) return error;
   const places = stacks === true ? await Places.find(STACKS_TIMEOUT_MS, '') : undefined;
   throw new StragglersError(stragglersMessage(stragglers), {
     stragglers: stragglers.map((thread) => ({

@@ -55,17 +55,19 @@ type Failure = { error: unknown };
 export async function endScope(attachment: Attachment, failure?: Failure): Promise<void> {
   refuseSelfJoin(attachment);
   let thrown = failure;
+  // Given to the program when it is thrown, and no sooner: a deferred function may end the process.
+  let first: Uint8Array | null = null;
   try {
     // Live threads are warned of: the error that is thrown must not hide them.
-    await joinLast(attachment, failure !== undefined);
+    first = await joinLast(attachment, failure !== undefined);
   } catch (error) {
     thrown = { error };
   }
-  await callDeferred(attachment, thrown !== undefined);
+  await callDeferred(attachment, first !== null || thrown !== undefined);
   if (stopsOnUncaught(attachment)) await turn(); // rejections that nothing has caught come late
-  if (thrown !== undefined) throw thrown.error;
-  const first = attachment.native.firstError();
+  if (thrown === undefined) first ??= attachment.native.firstError();
   if (first !== null) throw attachment.errors.give(first);
+  if (thrown !== undefined) throw thrown.error;
 }
 
 /** Calls `body`, and requests the stop when it has ended. */

@@ -279,7 +279,6 @@ JoinResult Coordinator::FinishJoin(Join& join, std::optional<double> grace_perio
   for (const auto& entry : join.snapshot_) threads_.Forget(*entry, requested_at);
   result.record = record_;
   if (record_) result.error = FirstError(record_.get(), reported_);
-  if (result.error) UnseenErrors::Give(result.error->fields().id);
   for (const ThreadInfo& straggler : result.stragglers) {
     NoteThread(TimelineType::kStraggler, straggler);
   }
@@ -325,7 +324,10 @@ Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_thread
       throw;
     }
   } while (!result.is_over);
-  if (result.error) return Status::kStoppedByError;
+  if (result.error) {
+    UnseenErrors::Give(result.error->fields().id);
+    return Status::kStoppedByError;
+  }
   if (!result.stragglers.empty() && !ignore_live_threads) return Status::kStragglers;
   return Status::kOk;
 }

@@ -26,6 +26,7 @@ describe('an error that nobody was given', () => {
   ];
   const alone = [
     'exit',
+    'exit in a deferred function',
     'in a worker',
     'in a worker alone',
     'in two workers that exit together',

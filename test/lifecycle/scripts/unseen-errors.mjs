@@ -45,6 +45,12 @@ const stories = {
     await failed();
     process.exit(0);
   },
+  async 'exit in a deferred function'() {
+    await Coordinator.run((coord) => {
+      coord.defer(() => process.exit(0));
+      void coord.start(fail);
+    });
+  },
   async 'own exit code'() {
     await failed();
     process.exitCode = 7;
