@@ -32,5 +32,5 @@ if (cluster.isPrimary) {
     process.once('message', () => coord.requestStop());
     await coord.waitForStop();
   });
-  process.disconnect();
+  cluster.worker.disconnect();
 }
