@@ -349,8 +349,10 @@ export async function fetchAll(structure: unknown): Promise<unknown> {
       const copy: Record<string, unknown> = Object.create(Object.getPrototypeOf(value));
       copies.set(value, copy);
       put(copy);
-      for (const [key, each] of Object.entries(value))
+      for (const [key, each] of Object.entries(value)) {
+        define(copy, key, undefined); // in the order of the keys, whichever value comes first
         walk(each, (made) => define(copy, key, made));
+      }
     } else {
       put(value);
     }

@@ -116,6 +116,15 @@ describeKinds(kinds, (kind) => {
       await expect(cluster.join()).rejects.toThrow('broken');
     });
 
+    it('an object keeps the order of its keys', async () => {
+      const cluster = start();
+      const sum = await cluster.schedule('add', [1, 2]);
+      expect(Object.entries(await cluster.fetch({ sum, step: 5 }))).toEqual([
+        ['sum', 3],
+        ['step', 5],
+      ]);
+    });
+
     it('an array with holes keeps them, however long it is', async () => {
       const cluster = start();
       const sparse: unknown[] = [];
