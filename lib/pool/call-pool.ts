@@ -323,7 +323,10 @@ export class PoolCore {
       });
       await this.wait(within(drainMs, this.#drained, () => {}));
     }
-    this.#closing ??= this.#close();
+    if (this.#closing === undefined) {
+      this.#closing = this.#close(); // first: what is told of the end of the calls may call `close`
+      this.#endCalls();
+    }
     await this.wait(this.#closing);
   }
 
@@ -429,7 +432,8 @@ export class PoolCore {
     this.#tell('idle');
   }
 
-  async #close(): Promise<void> {
+  /** Refuses and cancels all calls. */
+  #endCalls(): void {
     this.#hook?.[Symbol.dispose]();
     const { name } = this.coordinator;
     const isStop = this.#closedBy !== undefined;
@@ -438,7 +442,11 @@ export class PoolCore {
     const dropped = { state: 'cancelled', value: error } as const;
     const why = { why: `the ${name} is closed`, cause: undefined, isClose: true, isStop };
     this.rules.end({ refusal: echo(poolClosed(name)), dropped, why }, error);
-    await this.wait(this.changes.until(() => this.queue.size === 0));
+  }
+
+  /** Ends the workers when `#endCalls` was called and no call is left. */
+  async #close(): Promise<void> {
+    await this.wait(this.changes.until(() => this.queue.isClosed && this.queue.size === 0));
     this.#extension?.close();
     await this.calls.kept?.settled(); // what is being stored asks the engine
     await this.#engine.close();

@@ -77,6 +77,17 @@ describeKinds(kinds, (kind) => {
       expect(await (await cluster.schedule('add', [1, 2])).fetch()).toBe(3);
     });
 
+    it('onProgress may close the cluster', async () => {
+      const cluster = start();
+      const closed: Promise<void>[] = [];
+      const onProgress = (): unknown => closed.push(cluster.close());
+      const error = await errorOf(cluster.ready({ onProgress }));
+      expect(error).toBeInstanceOf(ClusterNotReadyError);
+      expect(error.message).toContain('the cluster is closed');
+      await Promise.all(closed);
+      expect(closed.length).toBeLessThan(10); // each is told of the end of the calls once
+    });
+
     // `allstop worker`, which starts remote workers, refuses a module without a file.
     it.each(kind.isRemote ? ['broken-tasks.mjs'] : ['broken-tasks.mjs', 'no-such-tasks.mjs'])(
       'says at once why %s fails',
