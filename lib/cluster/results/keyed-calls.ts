@@ -17,7 +17,7 @@ import type { Hash } from 'node:crypto';
 import { types } from 'node:util';
 import { checkString } from '../../base/arguments.ts';
 import { builtin } from '../../base/builtins.ts';
-import { attempt, fieldOf, isError, messageOf } from '../../base/thrown-value.ts';
+import { attempt, fieldOf, isError, isThenable, messageOf } from '../../base/thrown-value.ts';
 import { classOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import type {
@@ -261,10 +261,17 @@ export class KeyedCalls implements KeptResults {
     const callers = new Set<Caller>();
     const onProgress = (value: unknown): void => {
       for (const caller of callers) {
-        try {
-          caller.onProgress?.(value);
-        } catch (error) {
+        const leave = (error: unknown): void =>
           this.#leave(run, caller, { state: 'cancelled', value: error });
+        try {
+          const told = caller.onProgress?.(value);
+          if (!isThenable(told)) continue;
+          void Promise.resolve(told).catch((error: unknown) => {
+            if (!callers.has(caller)) throw error; // nobody else would hear of it
+            leave(error);
+          });
+        } catch (error) {
+          leave(error);
         }
       }
     };

@@ -221,6 +221,19 @@ describe('two calls of one key at once', () => {
     expect(runs()).toHaveLength(2);
   });
 
+  test('each are cancelled by their own onProgress, also by its promise', async () => {
+    await using cluster = start();
+    const full = new Error('no room');
+    const fails = cluster.run('report', [log, gate], {
+      key: 'x',
+      onProgress: () => Promise.reject(full),
+    });
+    const other = cluster.run('report', [log, gate], { key: 'x', onProgress: () => {} });
+    await expect(fails).rejects.toBe(full);
+    open();
+    expect(await other).toBe('reported');
+  });
+
   test('each have their own signal and deadline: the last to give up ends the run', async () => {
     await using cluster = start();
     const abort = new AbortController();
