@@ -76,7 +76,9 @@ const notEnded = (timeoutMs: number): Error =>
 
 type Settled = (state: Exclude<RemoteState, 'pending'>, value: unknown) => void;
 
-type Resolve<T> = (value: T | Promise<never>) => void;
+type Waiter<T> = { readonly resolve: (value: T | Promise<never>) => void; clean?: () => void };
+
+const NOBODY: ReadonlySet<never> = new Set<never>();
 
 type Cancellable = { cancel(reason: unknown): void };
 
@@ -125,8 +127,9 @@ export class RemoteValue<T> {
   #progress: ProgressValues | undefined;
   /** What `cancel` cancels, while the value is pending. */
   #source: Cancellable | undefined;
-  #waiting: { resolve: Resolve<T>; clean?: () => void }[] | undefined;
-  #listeners: Settled[] | undefined;
+  // Sets: of very many, each may leave before the others.
+  #waiting: Set<Waiter<T>> | undefined;
+  #listeners: Set<Settled> | undefined;
 
   static {
     makeRemoteValue = (start) => new RemoteValue(MAKING, start);
@@ -143,11 +146,11 @@ export class RemoteValue<T> {
       this.#state = state;
       this.#value = value;
       this.#progress?.end();
-      const waiting = this.#waiting ?? [];
-      const listeners = this.#listeners ?? [];
+      const waiting = this.#waiting ?? NOBODY;
+      const listeners = this.#listeners ?? NOBODY;
       this.#waiting = undefined;
       this.#listeners = undefined;
-      if (waiting.length + listeners.length > 0) giveFailure(value);
+      if (waiting.size + listeners.size > 0) giveFailure(value);
       else if (state === 'failed') noteFailure(value);
       const isTelling = untold.length > 0;
       for (const listener of listeners) untold.push(() => listener(state, value));
@@ -186,11 +189,9 @@ export class RemoteValue<T> {
       listener(remote.#state, remote.#value);
       return () => {};
     }
-    remote.#listeners ??= [];
-    remote.#listeners.push(listener);
-    return () => {
-      remote.#listeners = remote.#listeners?.filter((each) => each !== listener);
-    };
+    remote.#listeners ??= new Set();
+    remote.#listeners.add(listener);
+    return () => remote.#listeners?.delete(listener);
   }
 
   /**
@@ -252,13 +253,13 @@ export class RemoteValue<T> {
 
   #wait(timeoutMs: number, signal: AbortSignal | undefined): Promise<T> {
     return new Promise<T>((resolve) => {
-      const waiter: { resolve: Resolve<T>; clean?: () => void } = { resolve };
-      this.#waiting ??= [];
-      this.#waiting.push(waiter);
+      const waiter: Waiter<T> = { resolve };
+      this.#waiting ??= new Set();
+      this.#waiting.add(waiter);
       if (signal === undefined && timeoutMs === Number.POSITIVE_INFINITY) return;
       const giveUp = (error: unknown): void => {
         clean();
-        this.#waiting = this.#waiting?.filter((each) => each !== waiter);
+        this.#waiting?.delete(waiter);
         resolve(rejection(error));
       };
       const onAbort = (): void => giveUp(reasonOfAbort(signal));

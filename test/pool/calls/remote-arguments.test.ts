@@ -1,10 +1,19 @@
 /** RemoteValues as arguments: a function waits for the results of others, outside the line. */
 
-import { CancelledError, InvalidArgumentError, type RemoteValue, transfer } from 'allstop/cluster';
+import {
+  CancelledError,
+  ClusterCoordinator,
+  InvalidArgumentError,
+  LocalStrategy,
+  type RemoteValue,
+  transfer,
+} from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 import { isPending, turn } from '../../support/gate.ts';
+
+const MODULE = new URL('../../fixtures/cluster-tasks.mjs', import.meta.url);
 
 describeKinds(kinds, (kind) => {
   const { start, running, visits } = useClusters(kind);
@@ -193,4 +202,16 @@ describeKinds(kinds, (kind) => {
       await expect(cluster.schedule('nobody', [value])).rejects.toThrow(TypeError);
     });
   });
+});
+
+it('any number of functions may wait for one value, and leave it', { tags: 'long' }, async () => {
+  const cluster = new ClusterCoordinator(new LocalStrategy({ module: MODULE, workers: 1 }));
+  const value = await cluster.schedule('reportUntilAborted');
+  const held: RemoteValue<unknown>[] = [];
+  for (let each = 0; each < 40_000; each += 1) held.push(await cluster.schedule('echo', [value]));
+  const start = performance.now();
+  const closed = cluster.close();
+  expect(performance.now() - start).toBeLessThan(10_000); // 40,000 if each looks at all the others
+  expect(new Set(held.map(({ state }) => state))).toEqual(new Set(['cancelled']));
+  await closed;
 });
