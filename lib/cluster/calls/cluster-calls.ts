@@ -17,6 +17,7 @@ import {
 import type { ScheduleOptions } from '../../pool/calls/signatures.ts';
 import type { Call, Group, TakenArguments, Work } from '../../pool/queue/call.ts';
 import type { Outcome, Settle } from '../../pool/queue/call-queue.ts';
+import { stopError } from '../../pool/queue/call-rules.ts';
 import { type AnyFunction, checkFunctionOrName } from '../../pool/queue/module-exports.ts';
 import { deadlineExceeded, inTime } from '../../pool/queue/time-limits.ts';
 import {
@@ -185,7 +186,8 @@ export class ClusterCalls extends Calls implements SpecialArguments {
     const kept = this.checkKeeps();
     kept.hashOf(work, others);
     const began = performance.now();
-    const isEarlier = this.host.rules.queue.end === undefined;
+    const { rules } = this.host;
+    const isEarlier = rules.queue.end === undefined;
     const tooLate = (): Error => deadlineExceeded(shownName(fn), limits.timeoutMs);
     const there = Promise.all(
       args.map((value) => (value instanceof RemoteValue ? value.fetch() : value)),
@@ -193,8 +195,13 @@ export class ClusterCalls extends Calls implements SpecialArguments {
     let started: Started | undefined;
     let cancelled: { reason: unknown } | undefined;
     const begin = async (): Promise<void> => {
-      const values = await inTime(there, limits, tooLate);
+      // The values of another cluster do not end with this one.
+      const ended = rules.changes.unless(() => rules.isOver, there);
+      const values = await inTime(ended, limits, tooLate);
       if (cancelled !== undefined) throw cancelled.reason;
+      if (values === undefined) {
+        throw rules.queue.end?.dropped?.value ?? stopError(rules.coordinator);
+      }
       const leftMs = Math.max(0, limits.leftMs - (performance.now() - began));
       const own = { ...options, limits: { ...limits, leftMs }, isEarlier };
       started = this.start(fn, values, own, settle);

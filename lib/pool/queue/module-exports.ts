@@ -156,8 +156,10 @@ export class NameResolver {
     if (typeof fn === 'function') {
       const found = this.find(fn);
       const named = this.#isProgram ? Promise.race([found, this.#reported(fn)]) : found;
-      // When the cluster is over any name will do: the queue refuses the call.
-      name = (await this.#untilOver(named)) ?? fn.name;
+      // The module's import may never end. When the cluster is over any name will do: the queue
+      // refuses the call.
+      const { changes } = this.#rules;
+      name = (await changes.unless(() => this.#rules.isOver, named)) ?? fn.name;
     } else {
       await this.#namesOrTime();
       name = this.#checkName(fn) ?? fn;
@@ -197,26 +199,5 @@ export class NameResolver {
     throw wrongFunction(
       `The module ${this.#module.href} has no function '${name}': ${PASS_A_NAME}. It exports ${its}.${didYouMean(name, names)}`,
     );
-  }
-
-  /** Resolves with undefined if the cluster is over first: the module's import may never end. */
-  #untilOver<T>(promise: Promise<T>): Promise<T | undefined> {
-    const { changes } = this.#rules;
-    return new Promise((resolve, reject) => {
-      // It goes when the promise settles, not at the next change: none may come after a wrong call.
-      const end = (settle: () => void): void => {
-        changes.delete(look);
-        settle();
-      };
-      const look = (): void => {
-        if (this.#rules.isOver) end(() => resolve(undefined));
-      };
-      changes.add(look);
-      promise.then(
-        (value) => end(() => resolve(value)),
-        (error: Error) => end(() => reject(error)),
-      );
-      look();
-    });
   }
 }

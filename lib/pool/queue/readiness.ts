@@ -254,4 +254,24 @@ export class ChangeListeners {
       this.#listeners.add(look);
     });
   }
+
+  /** As `promise`, which may never settle; but undefined if `predicate` is true first. */
+  unless<T>(predicate: () => boolean, promise: Promise<T>): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      // It goes when the promise settles, not at the next change: none may come after a wrong call.
+      const end = (settle: () => void): void => {
+        this.#listeners.delete(look);
+        settle();
+      };
+      const look = (): void => {
+        if (predicate()) end(() => resolve(undefined));
+      };
+      this.#listeners.add(look);
+      promise.then(
+        (value) => end(() => resolve(value)),
+        (error: Error) => end(() => reject(error)),
+      );
+      look();
+    });
+  }
 }

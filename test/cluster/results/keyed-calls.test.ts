@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
+  CancelledError,
   ClusterCoordinator,
   type ClusterOptions,
   FileResults,
@@ -430,6 +431,16 @@ describe('the arguments of a call with a key', () => {
     expect(await kept).toBe('a');
     await refused;
     await closing;
+  });
+
+  test('may be RemoteValues of another cluster, which do not hold up the end of this one', async () => {
+    await using other = start();
+    const cluster = start();
+    const value = await other.schedule('noteAtGate', [log, 'other', gate]);
+    const call = cluster.run('note', [log, value as any], { key: 'x' });
+    const ended = expect(call).rejects.toThrow(CancelledError);
+    await cluster.close();
+    await ended;
   });
 
   test('may be RemoteValues, which are waited for and compared by value', async () => {
