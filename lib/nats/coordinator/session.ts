@@ -179,10 +179,11 @@ export class NodeCalls implements Taker {
     return [...this.#givenUp.keys()].every(({ life }) => life.at === 'out');
   }
 
-  canRun(placement: Placement): boolean {
+  abilities(): (placement: Placement) => boolean {
     const { task, info } = this.#session;
     const used = this.#sent.newestFirst().map(({ call }) => call.placement);
-    return placement.fits(task, freeOf(info.resources ?? {}, used));
+    const free = freeOf(info.resources ?? {}, used);
+    return (placement) => placement.fits(task, free);
   }
 
   lacks(item: InLine): boolean {

@@ -19,7 +19,8 @@ export interface InLine {
 export interface Runner {
   /** The index of the worker, or of the node. */
   readonly index?: number | undefined;
-  canRun(placement: Placement): boolean;
+  /** Asked once for all placements, since what functions use has to be added up. */
+  abilities(): (placement: Placement) => boolean;
   /** Whether another worker has what this item needs, and this one has not: its module's export. */
   lacks?(item: InLine): boolean;
 }

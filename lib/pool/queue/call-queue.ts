@@ -432,6 +432,7 @@ class CallLines<C extends InLine> {
   }
 
   #next(runner: Runner | undefined): Line<C> | undefined {
+    let canRun: ReturnType<Runner['abilities']> | undefined;
     for (const lines of this.#lines) {
       let found: Line<C> | undefined;
       let least = Number.POSITIVE_INFINITY;
@@ -439,7 +440,10 @@ class CallLines<C extends InLine> {
         const item = line.first();
         if (item === undefined || (item.order ?? 0) > least) continue;
         const { placement } = item;
-        if (placement !== undefined && runner?.canRun(placement) !== true) continue;
+        if (placement !== undefined) {
+          canRun ??= runner?.abilities();
+          if (canRun?.(placement) !== true) continue;
+        }
         if (runner?.lacks?.(item) === true) continue;
         found = line;
         least = item.order ?? 0;

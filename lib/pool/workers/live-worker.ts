@@ -181,8 +181,8 @@ export class LiveWorker implements Taker {
     return this.channel.isShared && this.#freeClaims.length > 0 && expectedUs < aheadUs;
   }
 
-  canRun(placement: Placement): boolean {
-    return placement.fits(this.index, {});
+  abilities(): (placement: Placement) => boolean {
+    return (placement) => placement.fits(this.index, {});
   }
 
   /** Sends a call with the next `flush`. */

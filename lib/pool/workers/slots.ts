@@ -458,7 +458,7 @@ export class Dispatcher {
   #refuseAll(): boolean {
     const { error } = this.availability;
     if (error === undefined) return false;
-    const all: Runner = { canRun: () => true }; // also those of a worker that would be added
+    const all: Runner = { abilities: () => () => true }; // also those of a worker that would be added
     for (;;) {
       const call = this.#host.queue.take(all);
       if (call === undefined) return true;

@@ -6,6 +6,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallGroup, type Grouped } from '../../../lib/cluster/calls/call-group.ts';
+import { Placement } from '../../../lib/pool/queue/call-lines.ts';
 import {
   CallQueue,
   next as following,
@@ -23,12 +24,14 @@ class Item implements Grouped {
   readonly isOwn: boolean;
   readonly isHeld = false;
   readonly bytes: number;
+  readonly placement: Placement | undefined;
   isSuspect = false;
   /** Left the queue before it was in flight. */
   readonly dropped: unknown[] = [];
   refusal: unknown;
 
-  constructor(name: string, isOwn = false, bytes = 1) {
+  constructor(name: string, isOwn = false, bytes = 1, placement?: Placement) {
+    this.placement = placement;
     this.work = { name };
     this.isOwn = isOwn;
     this.bytes = bytes;
@@ -136,8 +139,8 @@ function makeQueue(
     both,
     queue: both.queue,
     group: both.group,
-    put: (name: string, isOwn = false, bytes = 1) => {
-      const item = new Item(name, isOwn, bytes);
+    put: (name: string, isOwn = false, bytes = 1, placement?: Placement) => {
+      const item = new Item(name, isOwn, bytes, placement);
       return { item, room: both.put(item) };
     },
     take: () => both.queue.take()?.name,
@@ -493,6 +496,22 @@ describe('5: a suspect', () => {
     });
     expect(order).toEqual(['innocent', 'first', 'suspect', 'last']);
     expect(isNext).toEqual([false, false, true, false]);
+  });
+});
+
+describe('6: a worker', () => {
+  it('takes the first call that it may run, and is asked once what it may run', () => {
+    const { queue, put } = makeQueue();
+    for (let gb = 100; gb > 0; gb -= 1) {
+      put(`${gb}`, true, 1, Placement.of(undefined, { gb }));
+    }
+    let asked = 0;
+    const abilities = () => {
+      asked += 1;
+      return (placement: Placement): boolean => placement.fits(0, { gb: 50 });
+    };
+    expect(queue.take({ abilities })?.name).toBe('50');
+    expect(asked).toBe(1);
   });
 });
 
