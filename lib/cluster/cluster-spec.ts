@@ -1,6 +1,13 @@
 /** The jobs and tasks of a cluster, by name. TensorFlow's ClusterSpec. */
 
-import { checkInteger, checkString, invalidType, isBag, outOfRange } from '../base/arguments.ts';
+import {
+  checkInteger,
+  checkString,
+  invalidType,
+  isBag,
+  isIterable,
+  outOfRange,
+} from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
 import { counted } from '../coordinator/words.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
@@ -32,7 +39,7 @@ function readTasks(job: string, tasks: unknown): Map<number, string> {
     ]);
     return new Map(all);
   }
-  if (!isBag(tasks)) throw invalidType(where, 'an Array or an object', tasks);
+  if (!isBag(tasks) || isIterable(tasks)) throw invalidType(where, 'an Array or an object', tasks);
   const found = Object.entries(tasks).map(([key, address]): [number, string] => {
     const index = Number(key);
     if (!/^(?:0|[1-9]\d*)$/.test(key) || index > MAX_INDEX) {
@@ -74,7 +81,7 @@ export class ClusterSpec {
       this.#jobs = jobs.#jobs;
       return;
     }
-    if (!isBag(jobs)) {
+    if (!isBag(jobs) || isIterable(jobs)) {
       throw invalidType('jobs', 'an object or a ClusterSpec', jobs);
     }
     const named = Object.entries(jobs).toSorted(([one], [other]) => (one < other ? -1 : 1));

@@ -57,6 +57,16 @@ describe('a ClusterSpec', () => {
   });
 });
 
+it.each([
+  new Map([['worker', ['a']]]),
+  { worker: new Map([[0, 'a']]) },
+  { worker: new Set(['a']) },
+])('a ClusterSpec of %o is refused, not taken for an empty one', (jobs) => {
+  expect(() => new ClusterSpec(jobs as never)).toThrow(
+    expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' }),
+  );
+});
+
 describe('the union', () => {
   it('concatenates lists, in order', () => {
     const union = ClusterSpec.union(
