@@ -11,6 +11,7 @@ import { isProxy } from 'node:util/types';
 import { invalidType } from '../base/arguments.ts';
 import { builtin, workerThreads } from '../base/builtins.ts';
 import { refusedPart, whyLost } from '../values/lost-values.ts';
+import { hasSerializer } from '../values/value.ts';
 import { kindOf } from '../values/walk.ts';
 
 /** An item as JSON text, or as the bytes of V8's serializer. */
@@ -80,7 +81,17 @@ const SERIALIZER_HOOKS = {
   _getSharedArrayBufferId: refuseToClone,
 };
 
+function serializeInBun(value: unknown): Uint8Array {
+  try {
+    return builtin('node:v8').serialize(value);
+  } catch (error) {
+    if (!(error instanceof DOMException)) throw error;
+    throw new NotCloneable(error.message);
+  }
+}
+
 function serialize(value: unknown): Uint8Array {
+  if (!hasSerializer) return serializeInBun(value);
   const serializer = Object.assign(new (builtin('node:v8').Serializer)(), SERIALIZER_HOOKS);
   serializer.writeHeader();
   serializer.writeValue(value);
@@ -119,6 +130,7 @@ export function writeValue(value: unknown): Written {
 }
 
 function readSerialized(bytes: Uint8Array): unknown {
+  if (!hasSerializer) return builtin('node:v8').deserialize(bytes);
   const deserializer = new (builtin('node:v8').Deserializer)(bytes);
   deserializer.readHeader();
   return deserializer.readValue();

@@ -1,6 +1,7 @@
 // Items come out of a queue as they went in: with the codec 'structured' as structuredClone would
 // copy them, with 'bytes' as a copy.
 
+import { execFileSync } from 'node:child_process';
 import { isDeepStrictEqual } from 'node:util';
 import { BoundedQueue } from 'allstop';
 import * as fc from 'fast-check';
@@ -572,4 +573,16 @@ describe("a queue of 'bytes'", () => {
     const [one, two] = (await Promise.all(waits)) as [Uint8Array, Uint8Array[]];
     expect([one, ...two].map((item) => Buffer.from(item).toString())).toEqual(['one', 'two']);
   });
+});
+
+it('takes a Date where v8 has no Serializer, as in Bun', () => {
+  const script = `
+    Object.defineProperty(process, 'versions', { value: { ...process.versions, bun: '1.4.5' } });
+    require('node:v8').Serializer = require('node:v8').Deserializer = undefined;
+    const { BoundedQueue } = require('allstop');
+    const queue = new BoundedQueue({ capacity: 1 });
+    queue.tryEnqueue(new Date(0));
+    console.log(queue.tryDequeue().toJSON());`;
+  const told = execFileSync(process.execPath, ['-e', script], { encoding: 'utf8' });
+  expect(told).toBe('1970-01-01T00:00:00.000Z\n');
 });
