@@ -17,6 +17,9 @@ type Builtins = {
 export const isNode: boolean =
   process.versions['bun'] === undefined && process.versions['deno'] === undefined;
 
+/** Whether there are Serializer and Deserializer. Bun has only `serialize` and `deserialize`. */
+export const hasSerializer: boolean = process.versions['bun'] === undefined;
+
 const loaded: Partial<Builtins> = {};
 
 export function builtin<Name extends keyof Builtins>(name: Name): Builtins[Name] {

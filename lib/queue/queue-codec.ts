@@ -9,9 +9,8 @@
 import { inspect } from 'node:util';
 import { isProxy } from 'node:util/types';
 import { invalidType } from '../base/arguments.ts';
-import { builtin, workerThreads } from '../base/builtins.ts';
+import { builtin, hasSerializer, workerThreads } from '../base/builtins.ts';
 import { refusedPart, whyLost } from '../values/lost-values.ts';
-import { hasSerializer } from '../values/value.ts';
 import { kindOf } from '../values/walk.ts';
 
 /** An item as JSON text, or as the bytes of V8's serializer. */

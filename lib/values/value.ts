@@ -6,7 +6,7 @@
 
 import { isArrayBuffer } from 'node:util/types';
 import type { Serializer } from 'node:v8';
-import { builtin } from '../base/builtins.ts';
+import { builtin, hasSerializer } from '../base/builtins.ts';
 import {
   bufferOf,
   byteLengthOf,
@@ -16,9 +16,6 @@ import {
   isResizable,
 } from '../base/typed-arrays.ts';
 import { checkKept } from './lost-values.ts';
-
-/** Whether there are Serializer and Deserializer. Bun has only `serialize` and `deserialize`. */
-export const hasSerializer: boolean = process.versions['bun'] === undefined;
 
 /** @throws DataCloneError: bytes cannot hold the value; the error of a getter; RangeError */
 export function packValue(value: unknown): Uint8Array {

@@ -2,6 +2,7 @@
 
 import { isSharedArrayBuffer, isTypedArray } from 'node:util/types';
 import { invalidType, isSignal } from '../../base/arguments.ts';
+import { hasSerializer } from '../../base/builtins.ts';
 import { attempt } from '../../base/thrown-value.ts';
 import { bufferOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
@@ -26,7 +27,6 @@ import {
 import {
   type BareArray,
   bareArray,
-  hasSerializer,
   type PackedArguments,
   packArguments,
   packValue,
