@@ -963,8 +963,10 @@ describe('timeoutMs: 0', () => {
     expect(new Set([polled, await wait])).toEqual(new Set([1, 2]));
     const another = queue.dequeue();
     queue.close();
-    await expect(queue.dequeue({ timeoutMs: 0 })).rejects.toThrow(OutOfRangeError);
-    await expect(another).rejects.toThrow(OutOfRangeError);
+    await Promise.all([
+      expect(queue.dequeue({ timeoutMs: 0 })).rejects.toThrow(OutOfRangeError),
+      expect(another).rejects.toThrow(OutOfRangeError),
+    ]);
   });
 
   it('enqueues where there is room, behind those of this thread that wait for it', async () => {

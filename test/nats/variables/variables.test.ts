@@ -263,8 +263,10 @@ describe('variables on a parameter server', () => {
     const unavailable = { code: 'ERR_ALLSTOP_UNAVAILABLE' };
     await scene.workers[0]?.kill();
     const next = cluster.run('add', [sum, 1]);
-    await expect(sum.read()).rejects.toMatchObject(unavailable);
-    await expect(next).rejects.toMatchObject(unavailable);
+    await Promise.all([
+      expect(sum.read()).rejects.toMatchObject(unavailable),
+      expect(next).rejects.toMatchObject(unavailable),
+    ]);
     await expect(weights.assign(new Int32Array(2))).rejects.toMatchObject(unavailable);
     await expect(cluster.join()).rejects.toMatchObject(unavailable);
     await cluster.close();
