@@ -324,7 +324,7 @@ export class PoolCore {
       await this.wait(within(drainMs, this.#drained, () => {}));
     }
     if (this.#closing === undefined) {
-      this.#closing = this.#close(); // first: what is told of the end of the calls may call `close`
+      this.#closing = this.#close(); // first: a listener to the calls' end may call `close`
       this.#endCalls();
     }
     await this.wait(this.#closing);

@@ -85,7 +85,7 @@ describeKinds(kinds, (kind) => {
       expect(error).toBeInstanceOf(ClusterNotReadyError);
       expect(error.message).toContain('the cluster is closed');
       await Promise.all(closed);
-      expect(closed.length).toBeLessThan(10); // each is told of the end of the calls once
+      expect(closed.length).toBeLessThan(10); // one `close()` for each thing that `onProgress` hears
     });
 
     // `allstop worker`, which starts remote workers, refuses a module without a file.

@@ -204,14 +204,14 @@ describeKinds(kinds, (kind) => {
   });
 });
 
-it('any number of functions may wait for one value, and leave it', { tags: 'long' }, async () => {
+// If each that leaves looked at all the others, `close` alone would take minutes.
+const MANY = { tags: 'long', timeout: 60_000 };
+
+it('any number of functions may wait for one value, and leave it', MANY, async () => {
   const cluster = new ClusterCoordinator(new LocalStrategy({ module: MODULE, workers: 1 }));
   const value = await cluster.schedule('reportUntilAborted');
   const held: RemoteValue<unknown>[] = [];
-  for (let each = 0; each < 40_000; each += 1) held.push(await cluster.schedule('echo', [value]));
-  const start = performance.now();
-  const closed = cluster.close();
-  expect(performance.now() - start).toBeLessThan(10_000); // 40,000 if each looks at all the others
+  for (let each = 0; each < 100_000; each += 1) held.push(await cluster.schedule('echo', [value]));
+  await cluster.close();
   expect(new Set(held.map(({ state }) => state))).toEqual(new Set(['cancelled']));
-  await closed;
 });
